@@ -59,11 +59,11 @@ def test_a_request_is_a_span_without_question_answer_or_token(service, exported)
 def test_steps_are_spans_inside_the_request_and_their_times_are_coarse(exported):
     tracing, finished = exported
 
-    @spans.traced("read")
     def read():
-        raise ValueError("row 17 holds 41234.5678")
+        with spans.step("read"):
+            raise ValueError("row 17 holds 41234.5678")
 
-    with tracing.request({}, "POST"), spans.span("reserve"), pytest.raises(ValueError, match="row 17"):
+    with tracing.request({}, "POST"), spans.step("reserve"), pytest.raises(ValueError, match="row 17"):
         read()
     read_span, reserve_span, request_span = finished()
     assert [span.name for span in finished()] == ["read", "reserve", "request"]
@@ -74,10 +74,23 @@ def test_steps_are_spans_inside_the_request_and_their_times_are_coarse(exported)
     assert "41234" not in "".join(span.to_json() for span in finished())
 
 
-def test_without_a_tracer_a_step_does_nothing():
-    assert spans.traced("read")(lambda value: value + 1)(1) == 2
-    with spans.span("read") as nothing:
-        assert nothing is None
+def test_steps_go_to_the_tracer_until_it_is_taken_away():
+    entered = []
+
+    @contextmanager
+    def tracer(name):
+        entered.append(name)
+        yield
+
+    spans.use(tracer)
+    try:
+        with spans.step("read"):
+            pass
+    finally:
+        spans.use(None)
+    with spans.step("settle"):
+        pass
+    assert entered == ["read"]
 
 
 def test_a_service_exports_as_the_environment_says(set_up, tmp_path):

@@ -27,6 +27,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any, Protocol
 
+from holdfast import spans
 from holdfast.asking._clean_room import Failed, read_protected, reader
 from holdfast.asking._records import NOBODY, Asked, Asker, Interrupted, Reserved, Settled
 from holdfast.asking._session import Session
@@ -35,7 +36,6 @@ from holdfast.engines import Sums, sums_of_all
 from holdfast.errors import HoldfastError
 from holdfast.ledger import BookError, Stale
 from holdfast.readings import Part, Question, TableQuestion, counting_clipped
-from holdfast.spans import traced
 from holdfast.strategies import Outcome, Prepared
 
 # A crash costs the worst prices of all questions that were being read, so not more than these join.
@@ -430,11 +430,11 @@ def _prepared_again(
     return prepared if enough else None
 
 
-@traced("read")
 def _settled(strategy: Preparing, member: Member, line: int, prepared: Prepared, part: Part) -> Settled:
     """Read the rows for one question: what it reveals, and what that costs."""
     question = member.question
-    outcome = read_protected(partial(prepared.read, part), Outcome, silent=question.in_process)
+    with spans.step("read"):
+        outcome = read_protected(partial(prepared.read, part), Outcome, silent=question.in_process)
     failed = isinstance(outcome, Failed)
     if isinstance(outcome, Failed):
         outcome = prepared.failed()

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+from holdfast import spans
 from holdfast.asking._clean_room import killed_for_memory, memory_kills
 from holdfast.coding import MICRO, Account, Experience, Learned
 from holdfast.ledger import Balance, Book, BookError, Closed, Entry, Receipt
-from holdfast.spans import traced
 
 
 class Planned(Protocol):
@@ -188,13 +188,13 @@ class OtherTerms(BookError):
         )
 
 
-@traced("plan")
 def reservation_of(asked: Asked[_Prepared], balance: Balance, account: Account) -> tuple[_Prepared, Entry]:
     """A question prepared against an account, and the line that reserves the most it can cost."""
     if balance.closed:
         raise Closed(CLOSED)
-    prepared = asked.prepare(account)
-    price = math.ceil(prepared.worst_price * MICRO)
+    with spans.step("plan"):
+        prepared = asked.prepare(account)
+        price = math.ceil(prepared.worst_price * MICRO)
     if asked.asker.permit is not None:
         asked.asker.permit(balance, price)
     body: dict[str, Any] = {

@@ -19,6 +19,7 @@ from dataclasses import replace
 from threading import RLock
 from typing import Any, TypeVar
 
+from holdfast import spans
 from holdfast.asking._clean_room import Turn, may_be_alive
 from holdfast.asking._records import (
     CLOSED,
@@ -44,7 +45,6 @@ from holdfast.asking._records import (
 from holdfast.coding import MICRO, Account, Experience, Learned
 from holdfast.errors import HoldfastError
 from holdfast.ledger import Balance, Book, BookError, Closed, Entry, Event, Receipt, Stale
-from holdfast.spans import traced
 
 _Prepared = TypeVar("_Prepared", bound=Planned)
 _FORMAT = 2
@@ -104,7 +104,7 @@ class Session:
             try:
                 # The nonce makes two books that agree on everything else two books.
                 terms = {**agreed, "nonce": secrets.token_hex(16)}
-                self._apply(self._book.append("open", terms, after=0))
+                self._write([Entry("open", terms)], after=0)
             except Stale:
                 self.read()
         opened = self._book.at(1).body
@@ -157,7 +157,8 @@ class Session:
             if self._left:
                 return
             for event in self._book.events(after=self._last):
-                self._apply(event)
+                self.balance.apply(event)
+                self._counted(event)
 
     def record(self, kind: str, body: dict[str, Any], subject: str) -> dict[str, Any]:
         """Write down a line that costs nothing and is written once; returns what the book says, whoever
@@ -167,7 +168,7 @@ class Session:
             if written is not None:
                 return written.body
             with self._lock, suppress(Stale):
-                self._apply(self._book.append(kind, body, after=self._last, subject=subject))
+                self._write([Entry(kind, body, subject)])
                 return body
             self.read()
         raise BookError("The account book is too busy; nothing was written. Try again.")
@@ -179,7 +180,7 @@ class Session:
             with self._lock, suppress(Stale):
                 act = body()
                 if act is not None:
-                    self._apply(self._book.append("act", act, after=self._last, subject=subject))
+                    self._write([Entry("act", act, subject)])
                 return
             self.read()
         raise BookError("The account book is too busy; nothing was written. Try again.")
@@ -191,8 +192,7 @@ class Session:
             while self._book.about(f"{subject} {number}", kind) is not None:
                 number += 1
             with self._lock, suppress(Stale):
-                line = self._book.append(kind, body, after=self._last, subject=f"{subject} {number}")
-                self._apply(line)
+                self._write([Entry(kind, body, f"{subject} {number}")])
                 return number
             self.read()
         raise BookError("The account book is too busy; nothing was written. Try again.")
@@ -227,8 +227,7 @@ class Session:
                     permit(self.balance, 0)
                 word = body(self.account)
                 lines = [Entry("close", {"because": _REPORTED}, "account"), Entry("act", word, subject)]
-                for event in self._book.append_all(lines, after=end):
-                    self._apply(event)
+                self._write(lines, after=end)
                 return word
             self.read()
         raise BookError("The account book is too busy; nothing was written. Try again.")
@@ -313,7 +312,6 @@ class Session:
             balance, account = self.balance.copy(), self.account
         return reservation_of(asked, balance, account)[0]
 
-    @traced("reserve")
     def reserve(
         self,
         asked: Sequence[Asked[_Prepared]],
@@ -334,8 +332,12 @@ class Session:
         those before it cost the most they can. The first that is refused ends the list. Those that a crash
         left behind, or that another process is reading, are left out: nobody waits for another one's.
         """
-        if in_turn:
-            return self._reserve_in_turn(asked)
+        with spans.step("reserve"):
+            return self._reserve_in_turn(asked) if in_turn else self._reserve_fixed(asked, refused, stop=stop)
+
+    def _reserve_fixed(
+        self, asked: Sequence[Asked[_Prepared]], refused: dict[str, Exception] | None, *, stop: bool
+    ) -> dict[str, Reserved[_Prepared]]:
         alone = any(question.alone for question in asked)
         for _ in range(_MOST_TRIES):
             for question in asked:
@@ -360,8 +362,7 @@ class Session:
                 new = [question for question in asked if not self._has(question.key, kinds)]
                 prepared, entries = self._reservations(new, refused, stop=stop)
                 reserved: dict[str, Reserved[_Prepared]] = {}
-                for event in self._book.append_all(entries, after=end) if entries else []:
-                    self._apply(event)
+                for event in self._write(entries, after=end):
                     batch = event.body.get("batch")
                     ready = prepared[event.subject] if batch is None else None
                     reserved[event.subject] = Reserved(event.sequence, ready, batch)
@@ -377,8 +378,7 @@ class Session:
                 new = [question for question in asked if self._is_new(question.key)]
                 prepared, entries = self._reservations_in_turn(new)
                 reserved: dict[str, Reserved[_Prepared]] = {}
-                for event in self._book.append_all(entries, after=end) if entries else []:
-                    self._apply(event)
+                for event in self._write(entries, after=end):
                     reserved[event.subject] = Reserved(
                         event.sequence, prepared.get(event.subject), before=None if reserved else before
                     )
@@ -398,8 +398,11 @@ class Session:
         reserve the most they can cost."""
         while True:
             alone = len(asked) == 1  # Nobody comes after it, so nothing has to be held for it here.
-            account, held = self.account.for_batch(len(asked)), self.balance if alone else self.balance.copy()
-            batch = self.balance.batch(len(asked))
+            account, held = self.account, self.balance
+            batch: dict[str, Any] = {}
+            if not alone:
+                account, held = account.for_batch(len(asked)), held.copy()
+                batch = self.balance.batch(len(asked))
             prepared: dict[str, _Prepared] = {}
             entries: list[Entry] = []
             for place, question in enumerate(asked):
@@ -490,8 +493,7 @@ class Session:
                     else:
                         interrupted = self._interrupted(line, body)
                         taken_up[question.key] = Reserved(line, None, body.get("batch"), interrupted)
-            for event in self._book.append_all(entries, after=self._last) if entries else []:
-                self._apply(event)
+            self._write(entries)
             return taken_up
 
     def begin_again(
@@ -509,8 +511,7 @@ class Session:
                         mine[key] = reservation
                         body = {"reservation": reservation.line, "reader": reader, "at": int(time.time())}
                         entries.append(Entry(_AGAIN, body, key))
-                for event in self._book.append_all(entries, after=self._last) if entries else []:
-                    self._apply(event)
+                self._write(entries)
                 return mine
             self.read()
         raise BookError("The account book is too busy; nothing was read again. Try again.")
@@ -526,7 +527,6 @@ class Session:
         or before its batch; with what was learned."""
         return account_before(self._start, before, learned, experience)
 
-    @traced("settle")
     def settle(
         self,
         settled: Sequence[Settled],
@@ -542,38 +542,52 @@ class Session:
         they were priced one from the other, and the book now says something else. ``unless`` looks at public
         lines of the book; where it is true, nothing is recorded and all reservations are given back.
         """
-        for _ in range(_MOST_TRIES):
-            with self._lock, suppress(Stale):
-                exact, total, entries = self._exact, self.balance.micro_nats, []
-                mine = (
-                    list(settled) if all(question.line in self.balance.open for question in settled) else []
-                )
-                given_back = [line for line in returned if line in self.balance.open]
-                if unless is not None and unless():
-                    given_back += [question.line for question in mine]
-                    mine = []
-                for question in mine:
-                    exact += question.nats
-                    reserved = self.balance.open[question.line]
-                    # The running total is rounded up; the reservation covers the price as it is.
-                    charge = min(max(0, math.ceil(exact * MICRO) - total), reserved["micro_nats"])
-                    total += charge
-                    entries += lines_of(question, reserved, charge)
-                if any(question.closes for question in mine) and not self.balance.closed:
-                    entries.append(closing())
-                for line in given_back:
-                    entries.append(Entry("return", {"reservation": line}, self.balance.open[line]["subject"]))
-                texts = {question.key: self.balance.open[question.line]["text"] for question in mine}
-                for event in self._book.append_all(entries, after=self._last) if entries else []:
-                    self._apply(event, exact=exact if event.kind in ("release", "fail") else None)
-                    if event.kind == "release":
-                        self._remember(event, texts[event.subject])
-                self._perhaps_checkpoint()
-                return mine
-            self.read()
+        with spans.step("settle"):
+            for _ in range(_MOST_TRIES):
+                with self._lock, suppress(Stale):
+                    return self._settle_all(settled, returned, unless)
+                self.read()
         raise BookError(
             "The account book is too busy to record the answers; they stay charged and are not released."
         )
+
+    def _settle_all(
+        self, settled: Sequence[Settled], returned: Sequence[int], unless: Callable[[], bool] | None
+    ) -> list[Settled]:
+        """The same where nobody else wrote to the book meanwhile; raises :class:`Stale` where somebody did."""
+        waiting = self.balance.open
+        mine = list(settled)
+        for question in settled:
+            if question.line not in waiting:
+                mine = []
+        given_back = [line for line in returned if line in waiting]
+        if unless is not None and unless():
+            given_back += [question.line for question in mine]
+            mine = []
+        exact, total, closes = self._exact, self.balance.micro_nats, False
+        entries: list[Entry] = []
+        texts: dict[str, str] = {}
+        for question in mine:
+            reserved = waiting[question.line]
+            texts[question.key] = reserved["text"]
+            exact += question.nats
+            # The running total is rounded up; the reservation covers the price as it is.
+            charge = min(max(0, math.ceil(exact * MICRO) - total), reserved["micro_nats"])
+            total += charge
+            closes = closes or question.closes
+            entries += lines_of(question, reserved, charge)
+        if closes and not self.balance.closed:
+            entries.append(closing())
+        for line in given_back:
+            entries.append(Entry("return", {"reservation": line}, waiting[line]["subject"]))
+        for event in self._write(entries, exact=exact):
+            if event.kind == "release":
+                self._remember(event, texts[event.subject])
+        for question in mine:
+            if question.learned is not None and self.balance.learned is not None:
+                self._learned = self.balance.learned, question.learned
+        self._perhaps_checkpoint()
+        return mine
 
     def _remember(self, event: Event, text: str) -> None:
         """Keep a release at hand for whoever waits for it: it need not be looked up again."""
@@ -619,8 +633,21 @@ class Session:
         with self._lock:
             return any(body["subject"] == key and _is_read(body) for body in self.balance.open.values())
 
-    def _apply(self, event: Event, *, exact: float | None = None) -> None:
-        self.balance.apply(event)
+    def _write(
+        self, entries: Sequence[Entry], *, after: int | None = None, exact: float | None = None
+    ) -> list[Event]:
+        """Put lines in the book in one step and count them. Raises :class:`Stale` where the book does not end
+        at line ``after``, the last that was read."""
+        if not entries:
+            return []
+        events = self._book.append_all(entries, after=self._last if after is None else after)
+        for event in events:
+            self.balance.apply(event)
+            self._counted(event, exact)
+        return events
+
+    def _counted(self, event: Event, exact: float | None = None) -> None:
+        """Go on from a line that the balance counts by now."""
         self._last = event.sequence
         if event.kind == "checkpoint":
             self._checkpoint = event.sequence
@@ -634,7 +661,9 @@ class Session:
         if self._last - self._checkpoint < _CHECKPOINT_EVERY:
             return
         with suppress(Stale):  # Someone else is writing; the next answer tries again.
-            self._apply(self._book.checkpoint(self.balance, after=self._last))
+            event = self._book.checkpoint(self.balance, after=self._last)
+            self.balance.apply(event)
+            self._counted(event)
 
     def _released(self, event: Event, text: str | None = None) -> Released:
         body = event.body
