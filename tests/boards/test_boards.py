@@ -575,15 +575,15 @@ def test_a_choice_is_before_the_final_or_refused_when_two_processes_write_at_onc
         for _ in range(2)
     )
     poor, good = (first.submit(table(labels, right), asker=Asker("ann")).key for right in (0.4, 0.8))
-    append, meanwhile = Book.append, []
+    append_all, meanwhile = Book.append_all, []
 
-    def late(book, kind, body, **options):
-        if "finalists" in body and not meanwhile:
+    def late(book, entries, **options):
+        if any("finalists" in entry.body for entry in entries) and not meanwhile:
             meanwhile.append(second.choose_finalists([poor], by="ann"))
-        return append(book, kind, body, **options)
+        return append_all(book, entries, **options)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Book, "append", late)
+        patched.setattr(Book, "append_all", late)
         final = first.final()
     assert meanwhile == [(poor,)]
     assert [entry.key for entry in final] == [poor]

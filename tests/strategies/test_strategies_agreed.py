@@ -476,14 +476,13 @@ def test_a_question_that_fails_or_never_ends_moves_on_like_a_surprise(rng):
         guard.score(Broken(), target="c1", guess=0.5)
     assert stage(guard._session.account) == 1
     # A reader that died after reserving: its question counts as the dearest outcome.
-    guard._session._apply(
-        guard._session._book.append(
-            "reserve",
-            {"text": "t", "micro_nats": 10**6, "at": 0, "reader": "nobody"},
-            after=guard._session._last,
-            subject="k",
-        )
+    guard._session._book.append(
+        "reserve",
+        {"text": "t", "micro_nats": 10**6, "at": 0, "reader": "nobody"},
+        after=guard._session._last,
+        subject="k",
     )
+    guard._session.read()
     assert stage(guard._session.account) == 2
     assert guard.left == 2
 

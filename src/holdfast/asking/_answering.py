@@ -19,7 +19,7 @@ from holdfast.asking._session import Session
 from holdfast.coding import MICRO
 from holdfast.errors import BudgetSpent, HoldfastError, InvalidArgument, QueryRejected
 from holdfast.ledger import Closed
-from holdfast.readings import Part, Question, TableQuestion, not_in_training
+from holdfast.readings import Part, Question, TableQuestion
 from holdfast.records import amount
 from holdfast.strategies import CLAIM, Prepared, Strategy
 
@@ -129,7 +129,7 @@ class Records:
         recorded = released.answer or {}
         query: Any = released.text
         if isinstance(asked, TableQuestion) and asked.readable and asked.text == released.text:
-            record = asked.record
+            record = asked.checked.query
             query = record if record.guess is None else replace(record, guess=None)
         elif recorded["readable"]:
             query = queries.read(released.text)
@@ -290,7 +290,9 @@ class Answering:
         if refusal is None:
             try:
                 preview = self._session.preview(asked).preview()
-                notes = (*question.notes, *not_in_training(question))
+                notes = question.notes
+                if isinstance(question, TableQuestion):
+                    notes = (*notes, *question.not_in_training())
                 return replace(preview, why=" ".join((preview.why, *notes)).strip())
             except QueryRejected as rejected:
                 raise self._state.explained(rejected) from None

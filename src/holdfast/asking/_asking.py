@@ -506,7 +506,7 @@ def with_sums(part: Part, questions: Sequence[Question]) -> Part:
         for question in questions
         if isinstance(question, TableQuestion) and _is_sum(question) and not part.units
     ]
-    counting = [other for question in questions for other in counting_clipped(question)]
+    counting = [other for question in questions if question.clips for other in counting_clipped(question)]
     if len(summed) < 2 and not counting:
         return part
     # Where a mean counts what is clipped of it, it is in both.

@@ -192,8 +192,13 @@ def reservation_of(asked: Asked[_Prepared], balance: Balance, account: Account) 
     """A question prepared against an account, and the line that reserves the most it can cost."""
     if balance.closed:
         raise Closed(CLOSED)
+    again: dict[str, Any] = {}
+    if asked.wishes is not None and not asked.runs_code:
+        again = {WISHES: asked.wishes, "memory": memory_kills()}
     with spans.step("plan"):
         prepared = asked.prepare(account)
+        if again:
+            again["plan"] = prepared.plan
         price = math.ceil(prepared.worst_price * MICRO)
     if asked.asker.permit is not None:
         asked.asker.permit(balance, price)
@@ -207,10 +212,9 @@ def reservation_of(asked: Asked[_Prepared], balance: Balance, account: Account) 
     }
     if asked.asker.name:
         body["by"] = asked.asker.name
-    if asked.wishes is not None and not asked.runs_code:
-        body |= {WISHES: asked.wishes, "plan": prepared.plan, "memory": memory_kills()}
-        if balance.learned is not None:
-            body["learned"] = balance.learned
+    if again and balance.learned is not None:
+        again["learned"] = balance.learned
+    body |= again
     return prepared, Entry("reserve", body, asked.key, asked.asker.request)
 
 
@@ -220,13 +224,20 @@ def lines_of(settled: Settled, reserved: dict[str, Any], charge: int) -> list[En
         "reservation": settled.line,
         "micro_nats": charge,
         "surprise": settled.surprise,
-        "released": settled.released,
+        "released": _as_kept(settled.released),  # It is told as it is read from the book.
     }
     if "unit" in reserved:  # Reservations of earlier versions have none.
         body["unit"] = reserved["unit"]
     if settled.learned is not None:
         body["learned"] = settled.learned.to_list()
     return [Entry("fail" if settled.failed else "release", body, settled.key), *settled.acts]
+
+
+def _as_kept(value: Any) -> Any:
+    """A value of JSON as a book returns it: names in order, and a list for every sequence."""
+    if isinstance(value, dict):
+        return {name: _as_kept(value[name]) for name in sorted(value)}
+    return [_as_kept(part) for part in value] if isinstance(value, (list, tuple)) else value
 
 
 def account_before(

@@ -8,7 +8,6 @@ Proof: ``docs/theory/adaptive-validity.md``, "A question that was interrupted".
 
 from __future__ import annotations
 
-import json
 import math
 import secrets
 import time
@@ -240,10 +239,7 @@ class Session:
     def released(self, key: str) -> Released | None:
         """What the book has about a question that was settled; None if it has not been asked."""
         if (fresh := self._fresh.pop(key, None)) is not None:
-            written, text = fresh
-            # What a release says is told as it is read from the book, to the order of its words.
-            body = json.loads(json.dumps(written.body, sort_keys=True))
-            return self._released(replace(written, body=body), text)
+            return self._released(*fresh)
         with self._lock:
             event = self._book.about(key, "release")
             if event is None:
@@ -503,6 +499,8 @@ class Session:
         those that another process has taken up or settled."""
         for _ in range(_MOST_TRIES):
             with self._lock, suppress(Stale):
+                if all(reservation.interrupted is None for reservation in reserved.values()):
+                    return reserved
                 mine, entries = {}, []
                 for key, reservation in reserved.items():
                     if reservation.interrupted is None or self.reads_again(reservation.line, reader):
@@ -554,7 +552,7 @@ class Session:
     def _settle_all(
         self, settled: Sequence[Settled], returned: Sequence[int], unless: Callable[[], bool] | None
     ) -> list[Settled]:
-        """The same where nobody else wrote to the book meanwhile; raises :class:`Stale` where somebody did."""
+        """The same once; raises :class:`Stale` where somebody else wrote to the book meanwhile."""
         waiting = self.balance.open
         mine = list(settled)
         for question in settled:

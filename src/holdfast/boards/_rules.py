@@ -21,7 +21,7 @@ from holdfast.guard import Preview
 from holdfast.intervals import Interval, clopper_pearson, gain_steps
 from holdfast.readings import BoundedMean, Part, Question, Reading, Share
 from holdfast.scoring import ScoreQuestion
-from holdfast.strategies import Outcome, PreparedCode, released
+from holdfast.strategies import Outcome, PreparedCode
 
 # More than the rounding error of a bound, in steps.
 _SLACK = 1e-9
@@ -145,8 +145,7 @@ class PreparedComparison:
         shown = Interval(0.0, 1.0)
         if steps is not None:
             shown = Interval(bound, 1.0) if self.upward else Interval(0.0, bound)
-        return released(
-            self.question,
+        return self.question.released(
             value=bound,
             interval=shown,
             guess=self.best.bound,

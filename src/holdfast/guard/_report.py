@@ -23,7 +23,7 @@ from holdfast.intervals import Interval
 from holdfast.ledger import Closed, Receipt
 from holdfast.readings import Measured, Part, Question, clipping_of, require_values_inside
 from holdfast.records import Record, amount, framed_html, html_table, interval_words
-from holdfast.strategies import CodeStrategy, released
+from holdfast.strategies import CodeStrategy
 
 FIXED, REPORTED = "report", "report answers"
 _OTHER = (
@@ -193,8 +193,7 @@ def _answered(
         return None
     inside = measured.interval
     low, high = inside.low - question.resolution, inside.high + question.resolution
-    return released(
-        replace(question, guess=None),
+    return replace(question, guess=None).released(
         value=min(max(measured.estimate, question.low), question.high),
         interval=Interval(max(question.low, low), min(question.high, high)),
         guess=None,

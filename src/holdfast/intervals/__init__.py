@@ -37,6 +37,7 @@ from holdfast.intervals._means import (
     empirical_bernstein_radius,
     hoeffding,
 )
+from holdfast.intervals._shares import binomial_interval as binomial_interval
 from holdfast.intervals._shares import binomial_log_tail as binomial_log_tail
 from holdfast.intervals._shares import clopper_pearson, kl, quantile, quantile_ranks, quantile_ranks_from_tail
 

@@ -10,6 +10,7 @@ texts that are refused, because a refusal quotes the text.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
@@ -34,6 +35,10 @@ __all__ = ["Expression", "ExpressionSource", "read_text"]
 # Stands for a number in a text; no question contains it.
 _MARK = "\0"
 _DECIMAL = frozenset("0123456789.eE+-")
+_PLAIN = re.compile(r"[\w\s().,<>=+*/%-]*", re.ASCII)
+# A comment, and signs that are more than a comparison.
+_LONGER_SIGN = re.compile(r"--|/\*|->|=>|<=>|==|<<|>>|//")
+_COMPARED_NUMBER = re.compile(r"[<>=]\s*-?\s*(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)(?![\w.])", re.ASCII)
 
 
 def read_text(text: str) -> Node:
@@ -49,15 +54,15 @@ def read_text(text: str) -> Node:
 def _without_numbers(text: str) -> tuple[str, list[float]]:
     """A text with marks for the numbers that follow a comparison sign, and the numbers; none where one of
     them is not a plain decimal that a float holds."""
-    tokens = _comparison_numbers(text)
     parts, numbers, end = [], [], 0
-    for token in tokens:
-        value = _decimal(token.text)
-        if not (math.isfinite(value) and is_float(token.text, value)):
+    for start, stop in _comparison_numbers(text):
+        written = text[start:stop]
+        value = _decimal(written)
+        if not (math.isfinite(value) and is_float(written, value)):
             return text, []
-        parts.append(text[end : token.start])
+        parts.append(text[end:start])
         numbers.append(value)
-        end = token.end + 1
+        end = stop
     return _MARK.join([*parts, text[end:]]), numbers
 
 
@@ -79,9 +84,15 @@ def _comparison_tokens() -> tuple[Any, frozenset[Any], Any]:
     return TokenType.NUMBER, frozenset(signs), TokenType.DASH
 
 
-def _comparison_numbers(text: str) -> list[Any]:
-    """The tokens of a text that are numbers after a comparison sign, or after that and one minus; none where
-    the text cannot be cut into tokens."""
+def _comparison_numbers(text: str) -> list[tuple[int, int]]:
+    """The places of the numbers after a comparison sign, or after that and one minus; none where the text
+    cannot be cut into tokens.
+
+    A text of names, plain decimals and signs needs no tokenizer, which takes longer than the rest of the
+    reading. In all others a number may be part of a text, of a comment or of a longer sign.
+    """
+    if _PLAIN.fullmatch(text) and not _LONGER_SIGN.search(text):
+        return [match.span(1) for match in _COMPARED_NUMBER.finditer(text)]
     tokenize, token_error = _tokenizer()
     number_token, signs, minus = _comparison_tokens()
     try:
@@ -93,7 +104,7 @@ def _comparison_numbers(text: str) -> list[Any]:
         if kind is number_token and place:
             before = place - 2 if kinds[place - 1][0] is minus else place - 1
             if before >= 0 and kinds[before][0] in signs:
-                chosen.append(token)
+                chosen.append((token.start, token.end + 1))
     return chosen
 
 

@@ -8,7 +8,6 @@ from holdfast.readings._clipping import Clipping as Clipping
 from holdfast.readings._clipping import clipping_of as clipping_of
 from holdfast.readings._clipping import counted_by_cells as counted_by_cells
 from holdfast.readings._clipping import counting_clipped as counting_clipped
-from holdfast.readings._clipping import kept_clipping as kept_clipping
 from holdfast.readings._curve import CurveQuestion as CurveQuestion
 from holdfast.readings._curve import CurveReading as CurveReading
 from holdfast.readings._curve import curve_by_bets as curve_by_bets
@@ -35,7 +34,6 @@ from holdfast.readings._training import OTHERS as OTHERS
 from holdfast.readings._training import Hints as Hints
 from holdfast.readings._training import by_groups as by_groups
 from holdfast.readings._training import members as members
-from holdfast.readings._training import not_in_training as not_in_training
 from holdfast.readings._training import range_of as range_of
 from holdfast.readings._training import repeated_rows as repeated_rows
 from holdfast.readings._training import require_values_inside as require_values_inside

@@ -145,6 +145,7 @@ class ByCells(Reading):
     rows: int
     layout: int | None = None
     norm: float = 0.0
+    by_sums = False
 
     @property
     def theorem(self) -> str:
@@ -154,10 +155,6 @@ class ByCells(Reading):
         if self.tail is None:
             return self.statistic.theorem
         return "the tail of the dependence model, for each value that the statistic might have"
-
-    @property
-    def by_sums(self) -> bool:
-        return False
 
     @property
     def halves(self) -> bool:

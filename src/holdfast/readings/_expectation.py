@@ -29,6 +29,7 @@ from holdfast.readings._by_cells import (
     require_training,
     spacing,
 )
+from holdfast.readings._clipping import kept_clipping
 from holdfast.readings._question import (
     CellQuestion,
     Moments,
@@ -197,26 +198,37 @@ def _expect_anything(question: Question, public: Public) -> Expectation:
     return replace(expect(guessed, public), guess_error=width / 4)
 
 
-def look(questions: Sequence[Question], training: Part | None, pilot: Part | None) -> None:
-    """Look at what :func:`expect` will need of the free rows, for several questions in few scans; what is
-    seen there is kept with the question."""
-    summed = [question for question in questions if isinstance(question, TableQuestion) and question.is_sum]
-    guessed = [question for question in summed if question.guess is not None and not _needs_no_look(question)]
-    for part, wanted in (
-        (training, [question for question in summed if question.guess is None]),
-        (pilot, guessed),
-    ):
+def look(
+    questions: Sequence[Question], training: Part | None, pilot: Part | None, *, in_units: bool = False
+) -> None:
+    """Look at what :func:`expect` will need of the free rows, and at what may be clipped, for several
+    questions in few scans. What is seen is kept with the question. Questions about rows ``in_units`` are
+    looked at one by one, when they are prepared."""
+    wanted = [] if in_units else [*questions]
+    for question in questions:
+        clipping = kept_clipping(question, training) if question.clips else None
+        wanted += [] if clipping is None else clipping.parts
+    summed = {
+        id(question): question
+        for question in wanted
+        if isinstance(question, TableQuestion)
+        and question.is_sum
+        and (question.guess is None or not _needs_no_look(question))
+    }
+    for part, guessed in ((training, False), (pilot, True)):
         if part is None:
             continue
-        rows = part.rows
-        new = [question for question in wanted if (rows, not question.binary) not in question.seen]
+        rows, new, squares = part.rows, [], []
+        for question in summed.values():
+            spread = question.kind != "share"
+            if (question.guess is not None) == guessed and (rows, spread) not in question.seen:
+                new.append(question)
+                squares.append(spread)
         if not new:
             continue
-        squares = [not question.binary for question in new]
-        for question, sums in zip(
-            new, sums_of_all(rows, [question.checked for question in new], squares), strict=True
-        ):
-            question.seen[rows, not question.binary] = question.moments_of(sums)
+        every = sums_of_all(rows, [question.checked for question in new], squares)
+        for question, spread, sums in zip(new, squares, every, strict=True):
+            question.seen[rows, spread] = question.moments_of(sums)
 
 
 def _needs_no_look(question: Question) -> bool:
@@ -332,7 +344,7 @@ def _share(question: Question, public: Public, guess: float, passing: int, count
     if not question.filtered:
         return Share(question, public.nats, None, public.rows)
     # A middle guess has the longest arms of all, so no class is missing where the guess is at an end.
-    even_interval = intervals.clopper_pearson(passing // 2, passing, public.nats)
+    even_interval = intervals.binomial_interval(passing // 2, passing // 2, passing, public.nats)
     return Share(question, public.nats, _classes(count_error / 2, 1 / even_interval.half_width), passing)
 
 

@@ -8,8 +8,7 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from holdfast import checks
 from holdfast.engines import SCALE_BITS
 from holdfast.errors import InvalidArgument
+from holdfast.intervals import Interval
 from holdfast.queries import Query, limits
 from holdfast.statistics import (
     NO_AXIS,
@@ -39,6 +39,10 @@ from holdfast.tails import Tail
 if TYPE_CHECKING:
     from holdfast.engines import Rows, Sums
     from holdfast.queries import CheckedQuery
+
+
+_FILTERED = "Rows for which the filter is false or null do not enter."
+_UNUSED_GUESS = "Your guess was not used: this strategy answers without one."
 
 
 @dataclass(frozen=True)
@@ -110,6 +114,9 @@ class Question(ABC):
     level: float = math.nan  # of a quantile
     notes: tuple[str, ...] = ()  # what else to know about the answer
     nats: float | None = None  # what it is wished to cost on average; None: as the account's rule has it
+    clips: bool = False  # whether a value of it may lie outside its bounds
+
+    readable: ClassVar[bool] = False  # whether the text reads as a question
 
     @property
     def in_training(self) -> bool:
@@ -160,6 +167,37 @@ class Question(ABC):
         """Whether what it may be answered with depends on all answers before it."""
         return False
 
+    @property
+    def remarks(self) -> list[str]:
+        """What else to know about an answer: public facts."""
+        return [*self.notes, *[_FILTERED] * self.filtered]
+
+    def released(
+        self,
+        *,
+        value: float,
+        interval: Interval,
+        guess: float | None,
+        confirmed: bool,
+        theorem: str,
+        numbers: dict[str, Any],
+        more: Sequence[str] = (),
+    ) -> dict[str, Any]:
+        """Everything that leaves with an answer, as the book keeps it; the rows decide which remarks ``more``
+        has."""
+        unused = guess is None and self.guess is not None
+        return {
+            "value": value,
+            "low": interval.low if math.isfinite(interval.low) else None,
+            "high": interval.high if math.isfinite(interval.high) else None,
+            "guess": guess,
+            "confirmed": confirmed,
+            "readable": self.readable,
+            "interval": theorem,
+            "numbers": numbers,
+            "notes": [*self.remarks, *more, *[_UNUSED_GUESS] * unused],
+        }
+
     def moments(self, part: Part, *, squares: bool = False) -> Moments:
         """The count, mean and (with ``squares``) variance of the rows that pass. Reads ``part``."""
         raise TypeError(f"{self.kind} questions have no moments")
@@ -196,6 +234,7 @@ class TableQuestion(CellQuestion):
     """A statistic of expressions, computed where the rows live."""
 
     checked: CheckedQuery
+    is_sum: bool = False  # whether sums over the rows answer it
 
     @classmethod
     def of(cls, checked: CheckedQuery) -> TableQuestion:
@@ -214,18 +253,57 @@ class TableQuestion(CellQuestion):
             filtered=checked.counts,
             level=math.nan if query.q is None else query.q,
             resolution=0.0 if checked.kind != "mean" else 2.0**-SCALE_BITS * (high - low),
+            clips=query.kind not in ("share", "quantile", "cdf"),
+            is_sum=checked.kind in ("share", "mean"),
             checked=checked,
         )
 
-    readable = True  # whether the text reads as a question
+    readable = True
+    # It is read by a database, and by no code of the caller's.
+    in_process = runs_code = by_place = in_order = False
+    in_training = True
 
     @property
     def reads(self) -> frozenset[str]:
         return self.checked.reads
 
     @property
-    def in_process(self) -> bool:
-        return False
+    def remarks(self) -> list[str]:
+        query = self.checked.query
+        remarks = [*self.notes, *self._clipped()] if self.clips else [*self.notes]
+        if self.kind == "quantile" and self.checked.nulls_unspecified:
+            remarks.append("A missing value counts as less than any other.")
+        if query.where is not None:
+            remarks.append(_FILTERED)
+        if query.nulls == "skip":
+            remarks.append("Rows without a value do not enter.")
+        return [*remarks, *self.not_in_training()] if self.filtered else remarks
+
+    def _clipped(self) -> list[str]:
+        """Where values are clipped."""
+        query = self.checked.query
+        ranges = [query.bounds, query.other_bounds]
+        if query.bounds is None:
+            return []
+        missing = f"; a missing one counts as {query.bounds[0]:g}" if self.checked.nulls_unspecified else ""
+        if query.other_bounds is None:
+            return [f"Values outside [{query.bounds[0]:g}, {query.bounds[1]:g}] are clipped{missing}."]
+        shown = " and ".join(
+            f"{value.text} outside [{ends[0]:g}, {ends[1]:g}]"
+            for value, ends in zip(query.values, ranges, strict=True)
+            if ends is not None
+        )
+        return [f"Values of {shown} are clipped{missing}."]
+
+    def not_in_training(self) -> tuple[str, ...]:
+        """A note where no training row that was looked at for the question enters it."""
+        looked = [rows.count for (rows, _), moments in self.seen.items() if moments.rows == 0]
+        if not looked or not self.filtered:
+            return ()
+        return (
+            f"None of {max(looked):,} training rows enters this question: none passes the filter, or has a "
+            "value. They say nothing about it.",
+        )
 
     def moments(self, part: Part, *, squares: bool = False) -> Moments:
         moments = self.seen.get((part.rows, squares)) if part.training else part.moments.get(self.key)
@@ -234,11 +312,6 @@ class TableQuestion(CellQuestion):
             if part.training:
                 self.seen[part.rows, squares] = moments
         return moments
-
-    @cached_property
-    def is_sum(self) -> bool:
-        """Whether sums over the rows answer it."""
-        return self.kind in ("share", "mean")
 
     def cells(self, part: Part, steps: tuple[Steps, Steps]) -> Cells:
         if part.rows.unit is not None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 from holdfast import intervals
 from holdfast.coding import WHOLE, ArmClasses, Grid, Output
@@ -38,10 +39,8 @@ class Reading(ABC):
     nats: float
     arms: ArmClasses | None
 
-    @property
-    def by_sums(self) -> bool:
-        """Whether it reads sums over all rows, which several questions can share a scan for."""
-        return True
+    # Whether it reads sums over all rows, which several questions can share a scan for.
+    by_sums: ClassVar[bool] = True
 
     @property
     @abstractmethod
@@ -68,15 +67,20 @@ class Reading(ABC):
         return Measured(value, self.around(value, value))
 
     def interval(self, low: float, high: float, output: Output) -> Interval:
-        """The interval an output stands for, its cell being [low, high]."""
+        """The interval an output stands for, its cell being [low, high], clipped to the values that the
+        statistic can take."""
+        question = self.question
         if output.whole:
-            return Interval(self.question.low, self.question.high)
+            return Interval(question.low, question.high)
         expected = self.around(low, high)
-        if self.arms is None:
-            return expected
-        stretch = self.arms.stretch(output.arm)
-        lower, upper = _lengths(expected, low, high)
-        return Interval(low - stretch * lower, high + stretch * upper)
+        bottom, top = expected.low, expected.high
+        if self.arms is not None:
+            stretch = self.arms.stretch(output.arm)
+            lower, upper = _lengths(expected, low, high)
+            bottom, top = low - stretch * lower, high + stretch * upper
+        return Interval(
+            max(question.low, bottom - question.resolution), min(question.high, top + question.resolution)
+        )
 
     def widest(self, low: float, high: float, *, likely: bool = True) -> Interval:
         """The widest interval of a cell as wide as [low, high] that lies about here: with arms that are
@@ -140,7 +144,7 @@ class Share(Reading):
     def around(self, low: float, high: float) -> Interval:
         fewest = math.floor(max(low, 0.0) * self.rows)
         most = math.ceil(min(high, 1.0) * self.rows)
-        return intervals.clopper_pearson(fewest, self.rows, self.nats, most=most)
+        return intervals.binomial_interval(fewest, most, self.rows, self.nats)
 
     def widest(self, low: float, high: float, *, likely: bool = True) -> Interval:
         """Cells of one width touch numbers of rows that differ by one or two, depending on where they lie."""
@@ -149,7 +153,7 @@ class Share(Reading):
         low, high = max(low, 0.0), min(high, 1.0)
         fewest = math.floor(low * self.rows)
         most = min(fewest + math.ceil((high - low) * self.rows) + 1, self.rows)
-        return intervals.clopper_pearson(fewest, self.rows, self.nats, most=most)
+        return intervals.binomial_interval(fewest, most, self.rows, self.nats)
 
     def estimate(self, part: Part) -> float:
         return self.question.moments(part).mean
@@ -159,7 +163,7 @@ class Share(Reading):
         if moments.rows == 0:
             return None
         count = round(moments.mean * moments.rows)
-        return Measured(moments.mean, intervals.clopper_pearson(count, moments.rows, self.nats))
+        return Measured(moments.mean, intervals.binomial_interval(count, count, moments.rows, self.nats))
 
 
 @dataclass(frozen=True)

@@ -170,19 +170,6 @@ def require_values_inside(question: Question, training: Part | None) -> None:
     )
 
 
-def not_in_training(question: Question) -> tuple[str, ...]:
-    """A note where no training row that was looked at for the question enters it."""
-    if not isinstance(question, TableQuestion) or not question.filtered:
-        return ()
-    looked = [rows.count for (rows, _), moments in question.seen.items() if moments.rows == 0]
-    if not looked:
-        return ()
-    return (
-        f"None of {max(looked):,} training rows enters this question: none passes the filter, or has a "
-        "value. They say nothing about it.",
-    )
-
-
 def repeated_rows(rows: Rows) -> tuple[str, ...]:
     """What is assumed where many training rows occur several times, and chance does not explain it: with
     columns independent of each other, fewer than one row in twenty would have a twin."""

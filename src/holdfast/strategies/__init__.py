@@ -21,7 +21,6 @@ from holdfast.strategies._strategy import Setup as Setup
 from holdfast.strategies._strategy import Strategy as Strategy
 from holdfast.strategies._strategy import choose_strategy as choose_strategy
 from holdfast.strategies._strategy import default_share as default_share
-from holdfast.strategies._strategy import released as released
 
 if TYPE_CHECKING:
     from holdfast.strategies._noise import promised_with as promised_with

@@ -31,7 +31,7 @@ from holdfast.readings import (
     require_values_inside,
 )
 from holdfast.strategies._left import tail_of_bounded_mean
-from holdfast.strategies._strategy import Outcome, Setup, released
+from holdfast.strategies._strategy import Outcome, Setup
 from holdfast.tails import Tail
 
 _FRESH_ROWS = "Questions that were answered before stay free; new ones need a new guard on fresh rows."
@@ -142,8 +142,7 @@ class PreparedCells:
         return Outcome(
             price=0.0 if confirmed else self.worst_price,
             surprise=self.guess is not None and not confirmed,
-            released=released(
-                question,
+            released=question.released(
                 value=min(max(value, question.low), question.high),
                 interval=interval,
                 guess=self.guess,

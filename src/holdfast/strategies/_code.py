@@ -40,7 +40,6 @@ from holdfast.readings import (
     curve_by_bets,
     curve_reading,
     expect,
-    kept_clipping,
     look,
     require_values_inside,
 )
@@ -58,7 +57,7 @@ from holdfast.strategies._left import (
     tail_of_bounded_mean,
     widest_question,
 )
-from holdfast.strategies._strategy import Outcome, released
+from holdfast.strategies._strategy import Outcome
 from holdfast.tails import Tail
 
 # A cell that keeps the promise wherever the statistic turns out to be is taken if half of it is this many
@@ -89,19 +88,12 @@ class PreparedCode:
 
     def interval(self, output: Output) -> Interval:
         """The interval an output stands for, clipped to the values the statistic can take."""
-        return self._clipped(self.reading.interval(*self.grid.edges(output.cell), output))
+        return self.reading.interval(*self.grid.edges(output.cell), output)
 
-    def _clipped(self, inside: Interval) -> Interval:
-        question = self.question
-        return Interval(
-            max(question.low, inside.low - question.resolution),
-            min(question.high, inside.high + question.resolution),
-        )
-
-    def price(self, output: Output, *, beyond: bool = False) -> float:
-        """What an output costs, in nats; with ``beyond``, and that more was clipped than was predicted."""
+    def price(self, output: Output) -> float:
+        """What an output costs, in nats, where no more is clipped than was predicted."""
         price = self.alphabet.price(output)
-        return price if self.clipping is None else price + self.clipping.price(beyond)
+        return price if self.clipping is None else price + self.clipping.price(False)
 
     @property
     def failure_price(self) -> float:
@@ -121,8 +113,7 @@ class PreparedCode:
         expected."""
         cells = (self.grid.edges(self.grid.index(place)) for place in places)
         return self.error is None or all(
-            self._clipped(self.reading.widest(*edges, likely=likely)).half_width <= self.error
-            for edges in cells
+            self.reading.widest(*edges, likely=likely).half_width <= self.error for edges in cells
         )
 
     @property
@@ -140,7 +131,7 @@ class PreparedCode:
     def half_width_near_guess(self) -> float:
         """The widest half-width that is expected near the guess: a forecast from public facts."""
         cells = (self.grid.edges(self.grid.index(place)) for place in _near(self.grid))
-        return max(self._clipped(self.reading.widest(*edges, likely=False)).half_width for edges in cells)
+        return max(self.reading.widest(*edges, likely=False).half_width for edges in cells)
 
     def preview(self) -> Preview:
         """What the question would cost and show."""
@@ -163,20 +154,21 @@ class PreparedCode:
     def read(self, part: Part) -> Outcome:
         """Read the rows once; what leaves is a function of the output and of public facts, and of nothing
         else."""
-        counted = () if self.reading.by_sums else counted_by_cells(self.question)
-        part = replace(part, moments=dict(part.moments), clipped=counted)
-        output = self.reading.output(part, self.grid)
-        beyond = self.clipping is not None and self.clipping.beyond(part)
-        interval = self.interval(output)
-        kept = self.error is None or interval.half_width <= self.error
-        surprise = self.alphabet.surprises(output)
-        clipped = part.rows.count if beyond else None
-        return Outcome(
-            price=self.price(output, beyond=beyond),
-            surprise=surprise,
-            released=self._released(output, interval, clipped, surprise=surprise) if kept else None,
-            learned=self.alphabet.after(output),
-        )
+        reading, alphabet, grid, clipping = self.reading, self.alphabet, self.grid, self.clipping
+        if not reading.by_sums:  # A scan by cells also counts what is clipped, and puts it among the moments.
+            part = replace(part, moments=dict(part.moments), clipped=counted_by_cells(self.question))
+        output = reading.output(part, grid)
+        beyond = clipping is not None and clipping.beyond(part)
+        interval = reading.interval(*grid.edges(output.cell), output)
+        surprise, price, middle = alphabet.surprises(output), alphabet.price(output), grid.middle(output.cell)
+        learned = alphabet.after(output)
+        more: tuple[str, ...] = ()
+        if clipping is not None:
+            price += clipping.price(beyond)
+            more = (clipping.note(part.rows.count),) if beyond else ()
+        if self.error is not None and interval.half_width > self.error:
+            return Outcome(price, surprise, None, learned)
+        return Outcome(price, surprise, self._released(output, interval, middle, more, surprise), learned)
 
     def failed(self) -> Outcome:
         """What comes of rows that could not be read."""
@@ -185,36 +177,31 @@ class PreparedCode:
         )
 
     def _released(
-        self, output: Output, interval: Interval, clipped: int | None, *, surprise: bool
+        self, output: Output, interval: Interval, middle: float, more: tuple[str, ...], surprise: bool
     ) -> dict[str, Any]:
-        question = self.question
-        more = () if clipped is None or self.clipping is None else (self.clipping.note(clipped),)
-        value = (question.low + question.high) / 2 if output.whole else self.grid.middle(output.cell)
+        question, account, guess = self.question, self.account, self.grid.guess
+        value = (question.low + question.high) / 2 if output.whole else middle
         if not math.isfinite(value):
-            value = self.grid.guess
-        return released(
-            question,
+            value = guess
+        numbers: dict[str, Any] = {
+            "question": account.steps + 1,
+            **({"asked together": account.together} if account.together > 1 else {}),
+            "nats spent before": account.spent,
+            "nats of this interval": self.reading.nats,
+            "cell": self.grid.cell,
+            "cells from the guess": output.cell,
+        }
+        if self.reading.arms is not None:
+            numbers["class of the arms"] = "the whole range" if output.whole else output.arm
+        return question.released(
             value=min(max(value, question.low), question.high),
             interval=interval,
-            guess=self.grid.guess,
+            guess=guess,
             confirmed=not surprise,
             theorem=self.reading.theorem,
+            numbers=numbers,
             more=more,
-            numbers={
-                "question": self.account.steps + 1,
-                **({"asked together": self.account.together} if self.account.together > 1 else {}),
-                "nats spent before": self.account.spent,
-                "nats of this interval": self.reading.nats,
-                "cell": self.grid.cell,
-                "cells from the guess": output.cell,
-                **self._arms_shown(output),
-            },
         )
-
-    def _arms_shown(self, output: Output) -> dict[str, Any]:
-        if self.reading.arms is None:
-            return {}
-        return {"class of the arms": "the whole range" if output.whole else output.arm}
 
 
 @dataclass(frozen=True)
@@ -235,7 +222,7 @@ class CodeStrategy:
     unit = book_unit = "nats"
     together = True
 
-    @property
+    @cached_property
     def joins(self) -> bool:
         """Whether single questions of several people can share scans and writes: under a promised error to
         prepare one twice takes longer than to read it."""
@@ -282,10 +269,7 @@ class CodeStrategy:
 
     def look(self, questions: Sequence[Question]) -> None:
         """Look at the training rows for what preparing these questions needs of them."""
-        clippings = [kept_clipping(question, self.training) for question in questions]
-        counting = [part for clipping in clippings if clipping is not None for part in clipping.parts]
-        wanted = [*([] if self.units else questions), *counting]
-        look(list({id(question): question for question in wanted}.values()), self.training, self.pilot)
+        look(questions, self.training, self.pilot, in_units=bool(self.units))
 
     def prepare(self, question: Question, account: Account) -> Any:
         """Decide everything about a question without reading the protected rows.
@@ -297,7 +281,8 @@ class CodeStrategy:
         expected = self._expected(question, account.nats())
         require_values_inside(question, self.training)
         if self.error is None:
-            arm = expected.reading.around(expected.guess, expected.guess).half_width
+            interval = expected.reading.around(expected.guess, expected.guess)
+            arm = interval.high / 2 - interval.low / 2  # A forecast: nothing has to be rounded to a side.
             half_cell = best_half_cell(account, expected.guess_error, arm, nats=question.nats)
             return self._on_grid(question, account, expected, half_cell)
         if question.nats is not None:
@@ -418,7 +403,7 @@ class CodeStrategy:
         cell = 4.0 if question.kind == "cdf" else 2 * half_cell
         grid = Grid(question.low, question.high, expected.guess, cell)
         alphabet = Alphabet(grid, expected.guess_error, expected.reading.arms, account.learned)
-        clipping = clipping_of(question, self.training)
+        clipping = clipping_of(question, self.training) if question.clips else None
         return PreparedCode(question, account, expected.reading, alphabet, self.error, clipping)
 
     def _spent(self, account: Account, question: Question) -> BudgetSpent:

@@ -19,7 +19,7 @@ from holdfast.dependence import Dependence, Independent
 from holdfast.errors import BudgetSpent, NotEnoughRows, QueryRejected
 from holdfast.intervals import Interval
 from holdfast.readings import Part, Question, TableQuestion
-from holdfast.strategies._strategy import Outcome, released
+from holdfast.strategies._strategy import Outcome
 
 
 @dataclass(frozen=True)
@@ -129,8 +129,7 @@ def outcome_of(
     return Outcome(
         price=float(answers),
         surprise=False,
-        released=released(
-            question,
+        released=question.released(
             value=min(max(value, clipped.low), clipped.high),
             interval=clipped,
             guess=None,

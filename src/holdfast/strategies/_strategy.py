@@ -6,7 +6,6 @@ imported when it is chosen.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -16,8 +15,7 @@ from holdfast.answers import Left, Preview
 from holdfast.coding import Account, Learned, Weights, training_share
 from holdfast.dependence import Dependence, Independent
 from holdfast.errors import InvalidArgument
-from holdfast.intervals import Interval
-from holdfast.readings import Part, Question, TableQuestion, not_in_training
+from holdfast.readings import Part, Question
 
 STRATEGIES = (
     "code",
@@ -156,66 +154,6 @@ def choose_strategy(
     if name == "transfer-gaussian":
         return TransferNoise.of(queries, failure, model, error)
     return TypicalNoise.of(name.removeprefix("typical-"), queries, failure, model, error)
-
-
-def released(
-    question: Question,
-    *,
-    value: float,
-    interval: Interval,
-    guess: float | None,
-    confirmed: bool,
-    theorem: str,
-    numbers: dict[str, Any],
-    more: Sequence[str] = (),
-) -> dict[str, Any]:
-    """Everything that leaves with an answer, as the book keeps it; the rows decide which notes ``more``
-    has."""
-    notes = [*question.notes]
-    if isinstance(question, TableQuestion):
-        notes += _clipped(question)
-        if question.kind == "quantile" and question.checked.nulls_unspecified:
-            notes.append("A missing value counts as less than any other.")
-    notes += [*more, *_left_out(question), *not_in_training(question)]
-    if guess is None and question.guess is not None:
-        notes.append("Your guess was not used: this strategy answers without one.")
-    return {
-        "value": value,
-        "low": interval.low if math.isfinite(interval.low) else None,
-        "high": interval.high if math.isfinite(interval.high) else None,
-        "guess": guess,
-        "confirmed": confirmed,
-        "readable": isinstance(question, TableQuestion) and question.readable,
-        "interval": theorem,
-        "numbers": numbers,
-        "notes": notes,
-    }
-
-
-def _clipped(question: TableQuestion) -> list[str]:
-    """Where values are clipped."""
-    query = question.checked.query
-    ranges = [query.bounds, query.other_bounds]
-    if query.kind in ("share", "quantile", "cdf") or query.bounds is None:
-        return []
-    missing = f"; a missing one counts as {query.bounds[0]:g}" if question.checked.nulls_unspecified else ""
-    if query.other_bounds is None:
-        return [f"Values outside [{query.bounds[0]:g}, {query.bounds[1]:g}] are clipped{missing}."]
-    shown = " and ".join(
-        f"{value.text} outside [{ends[0]:g}, {ends[1]:g}]"
-        for value, ends in zip(query.values, ranges, strict=True)
-        if ends is not None
-    )
-    return [f"Values of {shown} are clipped{missing}."]
-
-
-def _left_out(question: Question) -> list[str]:
-    """Which rows do not enter."""
-    if not isinstance(question, TableQuestion):
-        return ["Rows for which the filter is false or null do not enter."] * question.filtered
-    query = question.checked.query
-    filtered = ["Rows for which the filter is false or null do not enter."] * (query.where is not None)
-    return filtered + ["Rows without a value do not enter."] * (query.nulls == "skip")
 
 
 @dataclass(frozen=True)
