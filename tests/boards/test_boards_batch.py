@@ -13,7 +13,7 @@ import pytest
 from boards_workers import KEYS, LABELS, opened, score_and_tell, submissions
 
 from guard_workers import people
-from holdfast.asking import _asking, _session
+from holdfast.asking import Session
 from holdfast.boards import PreparedComparison
 from holdfast.coding import Account, Weights
 from holdfast.errors import QueryRejected
@@ -167,6 +167,18 @@ class Crashed(BaseException):
     """The process is gone."""
 
 
+def crash_before_reading(patch, number):
+    """End the process once so many submissions of a batch were read."""
+    begin_again, calls = Session.begin_again, count()
+
+    def crashing(session, reserved, reader):
+        if reserved and next(calls) == number:
+            raise Crashed
+        return begin_again(session, reserved, reader)
+
+    patch.setattr(Session, "begin_again", crashing)
+
+
 @pytest.mark.parametrize(("write", "after"), crash_points())
 def test_a_batch_goes_on_after_a_crash_at_any_write(place, tmp_path, monkeypatch, write, after):
     board = opened(place)
@@ -201,16 +213,9 @@ def test_a_batch_goes_on_after_a_crash_at_any_write(place, tmp_path, monkeypatch
 
 
 def test_a_crash_while_the_rows_are_read_costs_nothing_either(place, tmp_path, monkeypatch):
-    board, calls = opened(place), count()
+    board = opened(place)
     keys = [board.take_in(frame) for frame in submissions()]
-    read = _asking.read_protected
-
-    def crashing(*arguments, **options):
-        if next(calls) == 1:
-            raise Crashed
-        return read(*arguments, **options)
-
-    monkeypatch.setattr(_asking, "read_protected", crashing)
+    crash_before_reading(monkeypatch, 1)
     with pytest.raises(Crashed):
         board.score_all(keys)
     again = opened(place)
@@ -227,13 +232,13 @@ def test_two_processes_that_end_a_blind_phase_at_once_release_everything_once(
     place, tmp_path, monkeypatch, taken
 ):
     """The second one has lost patience with the first, which still reads."""
-    monkeypatch.setattr(_session, "_PATIENCE", 0)
     first, second = opened(place), opened(place)
     keys = [first.take_in(frame) for frame in submissions()]
-    read, calls = PreparedCode.read, count()
+    read, calls, later = PreparedCode.read, count(), time.time() + 3_600
 
     def meanwhile(self, part):
         if next(calls) == 1:
+            monkeypatch.setattr(time, "time", lambda: later)
             second.score_all(keys[taken])
         return read(self, part)
 
@@ -280,17 +285,10 @@ def test_who_asks_between_two_of_a_batch_has_a_place_and_a_price_after_all_of_it
 
 
 def test_submissions_that_come_while_a_batch_is_open_are_another_batch(place, tmp_path, monkeypatch):
-    board, calls = opened(place), count()
+    board = opened(place)
     keys = [board.take_in(frame) for frame in submissions()]
-    read = _asking.read_protected
-
-    def crashing(*arguments, **options):
-        if next(calls) == 1:
-            raise Crashed
-        return read(*arguments, **options)
-
     with monkeypatch.context() as broken:
-        broken.setattr(_asking, "read_protected", crashing)
+        crash_before_reading(broken, 1)
         with pytest.raises(Crashed):
             board.score_all(keys[:4])
     board.score_all(keys)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import count, pairwise
 
 import numpy as np
@@ -10,8 +11,8 @@ import pandas as pd
 import pytest
 from scipy.special import betaincinv
 
-from holdfast.asking import _asking
-from holdfast.boards import PreparedComparison, _board
+from holdfast.asking import Session
+from holdfast.boards import PreparedComparison
 from holdfast.coding import PromotionAlphabet
 from holdfast.errors import InvalidArgument
 from holdfast.guard import Asker, Board
@@ -142,11 +143,11 @@ def test_prices_of_what_can_be_told_after_others_of_a_batch_sum_to_at_most_one(m
     question = board._member(board._taken_in(key)).question
     ready = strategy.prepare(question, board._session.account)
     for reached in (None, 0, 3, ready.most_steps):
-        best = _board.replace(ready.best, reached=reached)
+        best = replace(ready.best, reached=reached)
         total = math.exp(-ready.failed().price)
         for steps in (None, *range(ready.most_steps + 1)):
             monkeypatch.setattr(PreparedComparison, "_steps", lambda self, part, steps=steps: steps)
-            outcome = _board.replace(ready, best=best).read(None)
+            outcome = replace(ready, best=best).read(None)
             if steps is None or outcome.surprise:
                 total += math.exp(-outcome.price)
             assert outcome.price <= ready.worst_price + 1e-9
@@ -160,24 +161,29 @@ class Crashed(BaseException):
     """The process is gone."""
 
 
+def crash_before_reading(patch, number):
+    """End the process once so many submissions of a batch were read."""
+    begin_again, calls = Session.begin_again, count()
+
+    def crashing(session, reserved, reader):
+        if reserved and next(calls) == number:
+            raise Crashed
+        return begin_again(session, reserved, reader)
+
+    patch.setattr(Session, "begin_again", crashing)
+
+
 def test_a_batch_is_compared_with_the_best_before_it_after_a_crash_too(tmp_path, monkeypatch):
     key = SigningKey.generate()
 
     def opened():
         return whole(keep=tmp_path / "kept", ledger=Book(tmp_path / "book", key=key))
 
-    board, calls = opened(), count()
+    board = opened()
     champion = board.submit(first(0.6), asker=Asker("ann"))
     keys = [board.take_in(first(share)) for share in (0.7, 0.8, 0.9, 0.85)]
-    read = _asking.read_protected
-
-    def crashing(*arguments, **options):
-        if next(calls) == 2:
-            raise Crashed
-        return read(*arguments, **options)
-
     with monkeypatch.context() as broken:
-        broken.setattr(_asking, "read_protected", crashing)
+        crash_before_reading(broken, 2)
         with pytest.raises(Crashed):
             board.score_all(keys)
     again = opened()
@@ -207,9 +213,14 @@ def test_a_best_submission_whose_file_is_gone_is_passed_over(tmp_path):
 def test_a_book_of_an_earlier_version_goes_on_comparing_scores(tmp_path, monkeypatch):
     """Its opening has no term about how submissions are compared."""
     place = {"keep": tmp_path / "kept", "ledger": tmp_path / "book"}
+    start = Session.__init__
+
+    def as_before(session, book, account, agreed):
+        start(session, book, account, {name: term for name, term in agreed.items() if name != "compare"})
+
     with monkeypatch.context() as before:
-        before.setattr(_board, "_comparison", lambda compare, book: ("scores", {}))
-        old = whole(**place)
+        before.setattr(Session, "__init__", as_before)
+        old = whole(compare="scores", **place)
         told = [old.submit(first(share), asker=Asker("ann")) for share in (0.7, 0.6, 0.8)]
         old.close()
     assert "compare" not in Book(tmp_path / "book").opening.body

@@ -10,7 +10,7 @@ import numpy as np
 
 from guard_workers import people
 from holdfast import Gate
-from holdfast.gates import _gate as module
+from holdfast.asking import Session
 
 __all__ = ["TASKS", "climb", "die_while_comparing", "people", "scores_of", "solving"]
 
@@ -53,5 +53,5 @@ def die_while_comparing(place: str, name: str) -> None:
     def killed(*_args, **_options):
         os.kill(os.getpid(), signal.SIGKILL)
 
-    module.read_protected = killed
+    Session.settle = killed  # type: ignore[method-assign]
     submit(Gate.at(place), name)

@@ -11,8 +11,7 @@ import pytest
 from gates_workers import TASKS, climb, die_while_comparing, people, scores_of, solving, submit
 
 from holdfast import Gate
-from holdfast.asking import _clean_room as readers
-from holdfast.gates import _gate as module
+from holdfast.asking import Session
 from holdfast.intervals import gain_steps
 from holdfast.ledger import Balance, Book, SigningKey, export, verify
 
@@ -171,15 +170,15 @@ def test_a_promotion_in_between_drops_the_comparison_unseen(tmp_path, monkeypatc
     """While one process compares, another promotes. The first compares again, with the new incumbent, and its
     first reservation is given back."""
     slow, fast = opened(tmp_path / "gate"), Gate.at(tmp_path / "gate")
-    read_protected, compared = module.read_protected, []
+    settle, compared = Session.settle, []
 
-    def slowly(work, leaves):
+    def slowly(session, settled, **options):
         compared.append(None)
         if len(compared) == 1:
             assert submit(fast, "1-80").promoted
-        return read_protected(work, leaves)
+        return settle(session, settled, **options)
 
-    monkeypatch.setattr(module, "read_protected", slowly)
+    monkeypatch.setattr(Session, "settle", slowly)
     verdict = submit(slow, "0-70")  # better than the first, not than the one promoted meanwhile
     assert len(compared) == 3
     assert not verdict.promoted
@@ -211,12 +210,20 @@ def test_killed_between_reservation_and_record_costs_nothing(place):
 def test_a_crash_on_another_machine_is_given_back_after_patience(tmp_path, monkeypatch):
     gate = opened(tmp_path / "gate")
 
+    append_all = Book.append_all
+
+    def on_another_machine(book, entries, *, after):
+        for entry in entries:
+            if "reader" in entry.body:
+                entry.body["reader"] = "anotherhost:1:ab"
+        return append_all(book, entries, after=after)
+
     def crash(*_args, **_options):
         raise MemoryError
 
     with monkeypatch.context() as elsewhere:
-        elsewhere.setattr(readers, "_HERE", "anotherhost")
-        elsewhere.setattr(module, "read_protected", crash)
+        elsewhere.setattr(Book, "append_all", on_another_machine)
+        elsewhere.setattr(Session, "settle", crash)
         with pytest.raises(MemoryError):
             submit(gate, "0-70")
     # Nobody here can tell whether that process lives, so its worst price counts for now.
@@ -225,8 +232,8 @@ def test_a_crash_on_another_machine_is_given_back_after_patience(tmp_path, monke
     verdict = submit(gate, "1-22")
     assert verdict.level > reserved
     assert verdict.place == 2
-    now = time.time()
-    monkeypatch.setattr(module.time, "time", lambda: now + module._PATIENCE + 2)
+    later = time.time() + 122
+    monkeypatch.setattr(time, "time", lambda: later)
     verdict = submit(gate, "1-23")
     assert verdict.place == 2  # The place is free again too.
     assert verdict.level < reserved
@@ -237,17 +244,18 @@ def test_a_crash_on_another_machine_is_given_back_after_patience(tmp_path, monke
 def test_one_that_is_only_slow_starts_anew(tmp_path, monkeypatch):
     """Another process took it for dead and gave its reservation back: what it computed is dropped unseen."""
     slow, other = opened(tmp_path / "gate"), Gate.at(tmp_path / "gate")
-    read_protected, compared = module.read_protected, []
+    settle, compared = Session.settle, []
 
-    def slowly(work, leaves):
+    def slowly(session, settled, **options):
         compared.append(None)
         if len(compared) == 1:
-            monkeypatch.setattr(module, "_PATIENCE", -1)
-            submit(other, "1-22")
-            monkeypatch.setattr(module, "_PATIENCE", 120)
-        return read_protected(work, leaves)
+            with monkeypatch.context() as late:
+                later = time.time() + 3_600
+                late.setattr(time, "time", lambda: later)
+                submit(other, "1-22")
+        return settle(session, settled, **options)
 
-    monkeypatch.setattr(module, "read_protected", slowly)
+    monkeypatch.setattr(Session, "settle", slowly)
     verdict = submit(slow, "0-70")
     assert verdict.promoted
     assert verdict.place == 2

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+import time
 
 import pytest
 
 from holdfast import Gate
 from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
-from holdfast.gates import _gate as module
 
 INCUMBENT = {task: int(task < 210) for task in range(300)}
 BETTER = {task: int(task < 250) for task in range(300)}
@@ -47,9 +47,10 @@ def test_a_declaration_that_another_process_gave_back_is_made_again(tmp_path, mo
     def too_slow(session, *args, **kwargs):
         if session is gate._session and not calls:
             calls.append(None)
-            monkeypatch.setattr(module, "_PATIENCE", -1)
-            other.submit(INCUMBENT, name="meanwhile")
-            monkeypatch.setattr(module, "_PATIENCE", 120)
+            with monkeypatch.context() as late:
+                later = time.time() + 3_600
+                late.setattr(time, "time", lambda: later)
+                other.submit(INCUMBENT, name="meanwhile")
             session.read()
         return settle(session, *args, **kwargs)
 

@@ -4,6 +4,7 @@ is on disk before a row is read."""
 from __future__ import annotations
 
 import math
+import time
 
 import numpy as np
 import pyarrow as pa
@@ -13,11 +14,12 @@ from contracts.engine import people
 from contracts.questions import Questions
 from holdfast import Guard
 from holdfast.answers import Answer
-from holdfast.asking import Session, _asking, _session
+from holdfast.asking import Session
 from holdfast.coding import Account, Learned, Output, Weights
 from holdfast.dependence import Clusters
+from holdfast.engines import Rows, require_unsealed
 from holdfast.errors import BudgetSpent, HoldfastError, QueryRejected
-from holdfast.guard import Asker, _questions
+from holdfast.guard import Asker
 from holdfast.ledger import Balance, Book, BookError, Closed, SigningKey, export, verify
 from holdfast.mechanisms import Noise
 from holdfast.strategies import PreparedCode
@@ -156,7 +158,7 @@ def test_the_check_of_the_account_notices_a_batch_that_is_given_too_much(table, 
     """The twins: a batch that forgets what was spent before it, that has the first place's weight for each,
     or that takes one place only."""
     if sabotaged == "weights":
-        monkeypatch.setattr(_session.Account, "for_batch", lambda self, questions: self)
+        monkeypatch.setattr(Account, "for_batch", lambda self, questions: self)
     guard = Guard(table)
     first = [guard.ask("share(x > 0.9, guess = 0.5)")]
     original = Session.account_before
@@ -288,21 +290,21 @@ def test_random_questions(seed):
 
 def test_the_worst_prices_of_all_are_on_the_book_before_the_rows_are_read(table, tmp_path, monkeypatch):
     guard = Guard(table, ledger=tmp_path / "book")
-    protected, seen, original = guard._setup.protected.rows, [], _asking.sums_of_all
+    database, seen = guard._setup.protected.rows._database, []
+    original = database.ask
 
-    def watched(rows, questions, squares):
-        if rows is protected:
-            book = Book(tmp_path / "book")
-            reserved = [event for event in book.events() if event.kind == "reserve"]
-            seen.append((len(reserved), len(questions), guard.spent))
-            book.close()
-        return original(rows, questions, squares)
+    def watched(*asked):
+        book = Book(tmp_path / "book")
+        reserved = [event for event in book.events() if event.kind == "reserve"]
+        seen.append((len(reserved), guard.spent))
+        book.close()
+        return original(*asked)
 
-    monkeypatch.setattr(_asking, "sums_of_all", watched)
+    monkeypatch.setattr(database, "ask", watched)
     questions = [f"share(y > {place / 40})" for place in range(1, 11)]
     answers = guard.ask_all(questions)
-    ((reserved, asked, spent),) = seen
-    assert reserved == asked == 10
+    ((reserved, spent),) = seen  # One statement for all of them.
+    assert reserved == 10
     worst = [guard.cost_preview(f"share(y > {place / 41})").at_most for place in range(1, 11)]
     assert spent > 0.8 * sum(worst)
     assert guard.spent == pytest.approx(sum(answer.cost for answer in answers), abs=1e-9)
@@ -310,18 +312,14 @@ def test_the_worst_prices_of_all_are_on_the_book_before_the_rows_are_read(table,
 
 
 def test_two_writes_and_few_scans(table, written, monkeypatch):
-    scans, original = [], _asking.sums_of_all
-
-    def counted(rows, questions, squares):
-        scans.append(len(questions))
-        return original(rows, questions, squares)
-
     guard = Guard(table)
+    database, scans = guard._setup.protected.rows._database, []
+    original = database.ask
+    monkeypatch.setattr(database, "ask", lambda *asked: scans.append(asked) or original(*asked))
     written.clear()
-    monkeypatch.setattr(_asking, "sums_of_all", counted)
     guard.ask_all(FEW)
     assert written == [["reserve"] * 5, ["release"] * 5]
-    assert scans == [5]
+    assert len(scans) == 1
 
 
 def test_a_reservation_covers_the_dearest_output_whatever_those_before_it_taught(table):
@@ -462,22 +460,30 @@ def test_a_closed_account_refuses_new_questions_and_answers_old_ones_together_to
         guard.ask_all(["share(x > 0.9)", "share(x > 0.91)"])
 
 
+def in_clean_room():
+    try:
+        require_unsealed()
+    except RuntimeError:
+        return False
+    return True
+
+
 @pytest.fixture
 def failing(monkeypatch):
     """Questions with 0.6 fail on the protected rows, and say something about them."""
-    original, read = _asking.sums_of_all, PreparedCode.read
+    original, read = Rows.values_tree, PreparedCode.read
 
-    def sums_of_all(rows, asked, squares):
-        if any("0.6" in str(one.query) for one in asked):
+    def values_tree(rows, question, *unit):
+        if "0.6" in str(question.query) and in_clean_room():
             raise RuntimeError("a secret")
-        return original(rows, asked, squares)
+        return original(rows, question, *unit)
 
     def failing(self, part):
         if "0.6" in self.question.text:
             raise RuntimeError("a secret")
         return read(self, part)
 
-    monkeypatch.setattr(_asking, "sums_of_all", sums_of_all)
+    monkeypatch.setattr(Rows, "values_tree", values_tree)
     monkeypatch.setattr(PreparedCode, "read", failing)
 
 
@@ -539,14 +545,15 @@ def test_two_guards_on_one_book_share_what_is_asked_together(table, tmp_path):
 
 def test_a_foreign_question_in_between_pays_for_all_that_is_reserved(table, tmp_path, monkeypatch):
     ours, theirs = Guard(table, ledger=tmp_path / "book"), Guard(table, ledger=tmp_path / "book")
-    original, answers = _asking.sums_of_all, []
+    answers, database = [], ours._setup.protected.rows._database
+    original = database.ask
 
-    def interrupted(rows, questions, squares):
-        if rows is ours._setup.protected.rows:
+    def interrupted(*asked):
+        if not answers:
             answers.append(theirs.share("x > 0.9"))
-        return original(rows, questions, squares)
+        return original(*asked)
 
-    monkeypatch.setattr(_asking, "sums_of_all", interrupted)
+    monkeypatch.setattr(database, "ask", interrupted)
     together = ours.ask_all(QUESTIONS[:3])
     (foreign,) = answers
     assert foreign.certificate.numbers["question"] == 4
@@ -601,9 +608,8 @@ def test_who_asks_more_than_was_left_behind_pays_what_it_really_cost(table, left
 
 
 def test_one_of_a_batch_that_was_left_behind_keeps_its_place_by_itself(table, left_behind, monkeypatch):
-    monkeypatch.setattr(
-        _questions.Questions, "again", lambda questions, interrupted: None
-    )  # as for an array of scores
+    # As for an array of scores: nothing but asking again brings the questions back.
+    monkeypatch.setattr(Session, "interrupted", lambda session: [])
     again = Guard(table, ledger=left_behind)
     alone = again.ask(FEW[2])
     assert alone.certificate.numbers["asked together"] == 5
@@ -650,17 +656,17 @@ def test_what_another_process_settled_meanwhile_is_not_built_on(
     The twin records all that is still open.
     """
     ours, theirs = Guard(table, ledger=tmp_path / "book"), Guard(table, ledger=tmp_path / "book")
-    settle, once = Session.settle, []
+    settle, once, later = Session.settle, [], time.time() + 3_600
 
     def meanwhile(session, settled, **options):
         if session is ours._session and not once:
+            monkeypatch.setattr(time, "time", lambda: later)
             once.extend(theirs.ask(FEW[place]) for place in taken)
             session.read()
             if sabotaged:
                 settled = [one for one in settled if session.is_open(one.line)]
         return settle(session, settled, **options)
 
-    monkeypatch.setattr(_session, "_PATIENCE", 0)
     monkeypatch.setattr(Session, "settle", meanwhile)
     answers = ours.ask_all(FEW)
     assert [answers[place] for place in taken] == once

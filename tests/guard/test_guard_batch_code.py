@@ -9,7 +9,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from holdfast import Guard
-from holdfast.asking import _asking
+from holdfast.asking import Session
 
 METRICS = ["accuracy", "recall"]
 
@@ -26,13 +26,13 @@ def table():
 
 
 def dies_once(monkeypatch):
-    read = _asking._read_and_record
+    begin_again = Session.begin_again
 
     def ends(*arguments):
-        monkeypatch.setattr(_asking, "_read_and_record", read)
+        monkeypatch.setattr(Session, "begin_again", begin_again)
         raise Died
 
-    monkeypatch.setattr(_asking, "_read_and_record", ends)
+    monkeypatch.setattr(Session, "begin_again", ends)
 
 
 @pytest.mark.parametrize("kind", ["model", "array"])

@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 
 from holdfast import Guard
+from holdfast.asking import Session
 from holdfast.dependence import Clusters, MarkovChain, MDependent
-from holdfast.engines import unsealed
+from holdfast.engines import Rows, unsealed
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.ledger import Book, BookError, EpochLink, SigningKey, export, verify_epochs
 
@@ -130,14 +131,12 @@ def test_an_epoch_whose_book_is_lost_is_not_opened_a_second_time(week, path):
 
 
 def test_a_crash_between_the_announcement_and_the_opening_is_gone_on_from(week, path, monkeypatch):
-    from holdfast.guard import _opening
-
     first, new = Guard(week(2000), ledger=path), week(900)
 
     def die(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_opening, "open_session", die)
+    monkeypatch.setattr(Session, "__init__", die)
     with pytest.raises(KeyboardInterrupt):
         first.next_epoch(new)
     monkeypatch.undo()
@@ -151,18 +150,17 @@ def test_a_crash_between_the_announcement_and_the_opening_is_gone_on_from(week, 
 def test_an_account_that_is_closed_while_the_next_epoch_opens_gives_its_rows_at_the_next_try(
     week, path, monkeypatch
 ):
-    from holdfast.guard import _guard
-
     table, new = week(2000), week(900)
     first = Guard(table, ledger=path)
+    seal = Rows.seal
 
-    def closed_meanwhile(*arguments, **options):
-        found = earlier_rows(*arguments, **options)
+    def closed_meanwhile(rows):
+        """The new rows are set aside only after it was looked up whether the account is closed."""
+        monkeypatch.setattr(Rows, "seal", seal)
         Guard(table, ledger=path).close_account()
-        return found
+        seal(rows)
 
-    earlier_rows = _guard.earlier_rows
-    monkeypatch.setattr(_guard, "earlier_rows", closed_meanwhile)
+    monkeypatch.setattr(Rows, "seal", closed_meanwhile)
     with pytest.raises(BookError, match="Try again"):
         first.next_epoch(new)
     monkeypatch.undo()

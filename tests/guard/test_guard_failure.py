@@ -14,10 +14,8 @@ import pytest
 
 import guard_workers
 from holdfast import Guard, engines
-from holdfast.asking import _session
 from holdfast.errors import QueryRejected
 from holdfast.ledger import Book, Closed
-from holdfast.strategies._noise import PreparedNoise, TransferNoise, TypicalNoise
 from holdfast.tails import BoundedDifferences
 
 ROWS = 400
@@ -84,9 +82,8 @@ def test_failures_tell_no_more_than_where_the_session_ended(table, strategy):
 @pytest.mark.parametrize("strategy", NOISY)
 def test_an_account_that_goes_on_after_a_failure_gives_every_label_away(table, strategy, monkeypatch):
     """The twin: the same analyst reads all labels where a failure closes nothing."""
-    for kind in (TypicalNoise, TransferNoise):
-        monkeypatch.setattr(kind, "failure_closes", False)
     guard = Guard(table, strategy=strategy, queries=60)
+    monkeypatch.setattr(type(guard._strategy), "failure_closes", False)
     assert labels_read(guard, table["label"]) == 40
 
 
@@ -208,7 +205,7 @@ def die_while_reading(place, asked):
     class Deadly:
         def predict(self, rows):
             asked.send("reading")
-            time.sleep(60)
+            time.sleep(60)  # It is killed long before.
 
     Guard(table, strategy="typical-gaussian", queries=10, ledger=place).score(Deadly(), target="label")
 
@@ -229,27 +226,29 @@ def test_a_process_that_is_killed_while_it_reads_ends_the_account(tmp_path):
         guard.share("x > 0.5")
 
 
-def test_no_question_is_reserved_while_another_process_reads(table, tmp_path, monkeypatch):
+class Slow:
+    """A model that takes until it may go on."""
+
+    reading, go_on = threading.Event(), threading.Event()
+
+    def predict(self, rows):
+        self.reading.set()
+        assert self.go_on.wait(60)
+        return np.zeros(len(rows), dtype=int)
+
+
+def test_no_question_is_reserved_while_another_process_reads(table, tmp_path):
     """What it asks next must not depend on whether the other one fails."""
     options = {"strategy": "typical-gaussian", "queries": 10, "ledger": tmp_path / "book"}
     first, second = Guard(table, **options), Guard(table, **options)
-    reading, go_on, read = threading.Event(), threading.Event(), PreparedNoise.read
-
-    def slow(prepared, part):
-        if "0.25" in prepared.question.text:
-            reading.set()
-            assert go_on.wait(60)
-        return read(prepared, part)
-
-    monkeypatch.setattr(PreparedNoise, "read", slow)
-    threads = [threading.Thread(target=first.share, args=("x > 0.25",))]
+    threads = [threading.Thread(target=first.score, args=(Slow(),), kwargs={"target": "label"})]
     threads[0].start()
-    assert reading.wait(60)
+    assert Slow.reading.wait(60)
     threads.append(threading.Thread(target=second.share, args=("x > 0.75",)))
     threads[1].start()
     threads[1].join(0.2)
     assert [event.kind for event in Book(tmp_path / "book").events()] == ["open", "reserve"]
-    go_on.set()
+    Slow.go_on.set()
     for thread in threads:
         thread.join(60)
     kinds = [event.kind for event in Book(tmp_path / "book").events()]
@@ -261,7 +260,7 @@ def test_a_reading_elsewhere_that_is_never_settled_stops_the_account_until_it_is
     is decided for it."""
     guard = Guard(table, strategy="typical-gaussian", queries=10, ledger=tmp_path / "book")
     book = Book(tmp_path / "book")
-    long_ago = int(time.time()) - _session._PATIENCE
+    long_ago = int(time.time()) - 3_600
     held = {"text": "share(x > 0.1)", "micro_nats": 10**6, "at": long_ago, "reader": "elsewhere:1:ab"}
     line = book.append("reserve", held, after=1, subject="elsewhere")
     with pytest.raises(Closed, match="for minutes, or died"):

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from holdfast import Guard
-from holdfast.engines import _database, unsealed
+from holdfast.engines import unsealed
 from holdfast.errors import InvalidArgument, QueryRejected
 from holdfast.readings import OTHERS
 
@@ -26,26 +26,26 @@ def table():
     return frame
 
 
-@pytest.fixture
-def statements(monkeypatch):
-    """Every statement that reads rows, from here on."""
-    seen = []
-    run = _database.Database.run
-
-    def noted(self, statement):
-        seen.append(statement)
-        return run(self, statement)
-
-    monkeypatch.setattr(_database.Database, "run", noted)
-    return seen
+def noted_statements(guard, monkeypatch):
+    """A list of every statement that reads rows, from here on."""
+    statements = []
+    for part in (guard._setup.training, guard._setup.protected):
+        for name in ("run", "ask"):
+            original = getattr(part.rows._database, name)
+            monkeypatch.setattr(
+                part.rows._database,
+                name,
+                lambda *asked, original=original: statements.append(asked) or original(*asked),
+            )
+    return statements
 
 
 @pytest.mark.parametrize("question", ["share(late, by = carrier)", "mean(delay, 0, 200, by = carrier)"])
-def test_twenty_groups_cost_at_most_three_scans_and_say_what_each_says_alone(table, statements, question):
+def test_twenty_groups_cost_at_most_three_scans_and_say_what_each_says_alone(table, monkeypatch, question):
     guard = Guard(table)
-    statements.clear()
+    statements = noted_statements(guard, monkeypatch)
     answers = guard.table(question)
-    assert len(statements) <= 3
+    assert 2 <= len(statements) <= 3
     assert len(answers) >= 21
     with unsealed():
         rows = guard._setup.protected.rows.frame()

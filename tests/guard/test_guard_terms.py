@@ -8,12 +8,13 @@ import typing
 
 import numpy as np
 import pytest
+from starlette.testclient import TestClient
 
 from holdfast import Guard
 from holdfast.errors import InvalidArgument
 from holdfast.guard import Terms, TermsOptions
 from holdfast.ledger import Book
-from holdfast.server import Policy
+from holdfast.server import Policy, Service, create_app
 
 TERMS = {option.name: option for option in dataclasses.fields(Terms)}
 TABLE = {"x": np.arange(400) % 7}
@@ -79,11 +80,18 @@ def test_every_term_is_checked_in_the_words_of_its_owner(name, wrong):
         Policy(**{name: wrong})
 
 
-def test_a_request_for_a_dataset_has_the_fields_of_a_policy():
-    from holdfast.server._requests import PolicyBody
-
-    assert PolicyBody().model_dump() == Policy().to_dict()
-    described = PolicyBody.model_json_schema()["properties"]
+def test_a_request_for_a_dataset_has_the_fields_of_a_policy(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "t.csv").write_text("x\n" + "\n".join(map(str, TABLE["x"])))
+    service = Service(tmp_path)
+    token, _ = service.tokens.issue("olga", role="owner")
+    with TestClient(create_app(service), headers={"Authorization": f"Bearer {token}"}) as client:
+        described = client.get("/openapi.json").json()["components"]["schemas"]["PolicyBody"]["properties"]
+        assert client.post("/v1/datasets", json={"name": "t", "source": "t.csv"}).status_code == 201
+        policy = service.datasets.get("t").policy
+    service.close()
+    assert set(described) == set(Policy().to_dict())
+    assert policy.to_dict() == Policy().to_dict()
     assert (described["confidence"]["exclusiveMinimum"], described["confidence"]["exclusiveMaximum"]) == (
         0,
         1,

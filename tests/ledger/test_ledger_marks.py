@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+import time
 
 import pytest
 
 from holdfast.ledger import Book, BookError, Marks, SigningKey, verify
-from holdfast.ledger import _signing as marks_module
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def test_a_mark_that_was_changed_is_not_believed(tmp_path, marks, key):
 
 def test_marks_are_written_once_a_second_and_at_the_end(tmp_path, marks, key, monkeypatch):
     now, written = [100.0], []
-    monkeypatch.setattr(marks_module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     replace = Marks.replace
     monkeypatch.setattr(
         Marks, "replace", lambda self, name, mark: (written.append(mark.sequence), replace(self, name, mark))

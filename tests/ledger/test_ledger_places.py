@@ -9,7 +9,7 @@ from contextlib import closing
 
 import pytest
 
-from holdfast.ledger import Balance, Book, BookError, Entry, SigningKey, Stale, _book, export
+from holdfast.ledger import Balance, Book, BookError, Entry, SigningKey, Stale, export
 
 
 def _settled(book: Book, count: int) -> Balance:
@@ -101,17 +101,21 @@ def test_a_start_goes_on_from_the_last_checkpoint(opened):
     assert (at, known.to_dict()) == (10, balance.to_dict())
 
 
-def test_a_start_remembers_who_asked_in_the_last_minute(opened, monkeypatch):
-    monkeypatch.setattr(_book, "_BACK", 2)  # So that it looks back several times.
+def test_a_start_remembers_who_asked_in_the_last_minute(opened):
     book, balance, now = opened(), Balance(), int(time.time())
     balance.apply(book.append("open", {}, after=0))
     ages = [300, 80, 61, 40, 40, 20, 2]
-    for after, age in enumerate(ages, start=1):
+    others = [Entry("act", {})] * 550  # So many that the start looks back several times.
+    end = 1
+    for age in ages:
         reserve = {"micro_nats": 1, "by": "ann" if age != 20 else "bob", "at": now - age}
-        balance.apply(book.append("reserve", reserve, after=after, subject=f"q{after}"))
-    book.checkpoint(balance, after=8)
+        entries = [Entry("reserve", reserve, f"q{age} {end}"), *others]
+        for event in book.append_all(entries, after=end):
+            balance.apply(event)
+            end = event.sequence
+    book.checkpoint(balance, after=end)
     again, at = opened().start()
-    assert at == 9
+    assert at == end + 1
     assert {who: [now - at for at in times] for who, times in again.recent.items()} == {
         "ann": [40, 40, 2],
         "bob": [20],

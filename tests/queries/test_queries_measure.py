@@ -6,10 +6,10 @@ import contextlib
 import time
 
 import pytest
+import sqlglot
 
 from holdfast.errors import QueryRejected
-from holdfast.queries import Expression, _reader, read
-from holdfast.queries._reader import MOST_CHARACTERS, MOST_DEEP, MOST_TOKENS, measure
+from holdfast.queries import Expression, read
 
 
 def nested(before, inner, after):
@@ -65,13 +65,13 @@ FAMILIES = {
 SIZE = 9_000
 
 
-def seconds(text):
+def seconds(text, read_text=Expression.read):
     """CPU time of this thread for reading a text, whether it is allowed or not; other work does not count."""
     best = float("inf")
     for _ in range(2):
         started = time.thread_time()
-        with contextlib.suppress(QueryRejected):
-            Expression.read(text)
+        with contextlib.suppress(QueryRejected, sqlglot.ParseError, RecursionError):
+            read_text(text)
         best = min(best, time.thread_time() - started)
     return best
 
@@ -93,9 +93,13 @@ def test_no_family_of_texts_takes_much_longer_than_an_honest_text(family, honest
     assert seconds(FAMILIES[family](SIZE)) <= MUCH_LONGER * honest_seconds
 
 
-def test_without_the_measure_a_family_would(honest_seconds, monkeypatch):
-    monkeypatch.setattr(_reader, "measure", lambda text: None)
-    assert seconds(FAMILIES["brackets"](SIZE // 6)) > MUCH_LONGER * honest_seconds
+def test_a_family_would_that_was_parsed_without_being_measured(honest_seconds):
+    """The twin: the parser by itself."""
+
+    def parse(text):
+        return sqlglot.parse_one(text, dialect="duckdb", into=sqlglot.exp.Condition)
+
+    assert seconds(FAMILIES["brackets"](SIZE // 6), parse) > MUCH_LONGER * honest_seconds
 
 
 def test_a_question_with_much_space_is_read_at_once(honest_seconds):
@@ -106,21 +110,25 @@ def test_a_question_with_much_space_is_read_at_once(honest_seconds):
 
 
 def test_limits_are_where_they_are_said_to_be():
-    measure("(" * MOST_DEEP + "x" + ")" * MOST_DEEP)
-    measure(" ".join("x" * MOST_TOKENS))
-    measure("x" * MOST_CHARACTERS)
-    measure("'" + "[" * 100 + "'")  # What is in quotes is a text.
-    for text in (
-        "(" * (MOST_DEEP + 1) + "x" + ")" * (MOST_DEEP + 1),
-        "case " * (MOST_DEEP + 1),
-        "not " * (MOST_DEEP + 1),
-        "- " * (MOST_DEEP + 1),
-        " ".join("x" * (MOST_TOKENS + 1)),
-        "x" * (MOST_CHARACTERS + 1),
-        "x" + "[1]" * 5,
+    Expression.read("- " * 80 + "x")
+    Expression.read("not " * 80 + "b")
+    Expression.read("x" * 20_000)
+    Expression.read("s = '" + "[" * 100 + "'")  # What is in quotes is a text.
+    for text, limit in (
+        # What is small enough is given to the parser, and that one cannot read these.
+        ("x x " + "(" * 80 + ")" * 80, "Cannot read the expression"),
+        ("x x " + "case " * 80, "Cannot read the expression"),
+        ("x x " + "," * 9_998, "Cannot read the expression"),
+        ("x x " + "(" * 81 + ")" * 81, "more than 80 deep"),
+        ("x x " + "case " * 81, "more than 80 deep"),
+        ("not " * 81 + "b", "more than 80 deep"),
+        ("- " * 81 + "x", "more than 80 deep"),
+        ("x x " + "," * 9_999, "at most 10,000 are read"),
+        ("x" * 20_001, "at most 20,000 are read"),
+        ("x" + "[1]" * 5, "not allowed in an expression"),
     ):
-        with pytest.raises(QueryRejected):
-            measure(text)
+        with pytest.raises(QueryRejected, match=limit):
+            Expression.read(text)
 
 
 def test_a_tree_that_doubles_is_refused():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import ibis
 import pytest
@@ -14,8 +15,6 @@ from ibis import _
 from holdfast.engines import Column, Schema
 from holdfast.errors import HoldfastError, QueryRejected
 from holdfast.queries import Expression, read
-from holdfast.queries._nodes import Call, Node, text_of
-from holdfast.queries._reader import MOST_CHARACTERS
 
 SAME = [
     ["x>1 AND y<2", "y < 2 and x > 1", "1 < x and y<2", "((x > 1)) And (2 > y)", "x > 1.0 and not y >= 2"],
@@ -67,9 +66,13 @@ def test_one_question_has_one_form(spellings: list[str]) -> None:
     assert len({Expression.read(text).text for text in spellings}) == 1
 
 
-def respelled(node: Node, source: random.Random) -> str:
+def text_of(node: Any) -> str:
+    return Expression(node).text
+
+
+def respelled(node: Any, source: random.Random) -> str:
     """The same tree as somebody else would write it, turned around where that changes nothing."""
-    if not isinstance(node, Call):
+    if not hasattr(node, "op"):  # A column or a constant.
         return text_of(node) if source.random() < 0.7 else f"( {text_of(node)})"
     op, args = node.op, [respelled(arg, source) for arg in node.args]
     turned = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "<>": "!=", "+": "+", "*": "*"}
@@ -171,7 +174,7 @@ def test_different_questions_stay_apart(one: str, other: str) -> None:
         ("x > 5e", "'5e' is not a number"),
         ("", "empty"),
         ("   ", "empty"),
-        ("x +" * 9000 + " x", f"{MOST_CHARACTERS:,}"),
+        ("x +" * 9000 + " x", "at most 20,000"),
         ("+".join(["x"] * 200), "deep"),
         ("(" * 2000 + "x" + ")" * 2000, "deep"),
     ],

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from holdfast import Guard
-from holdfast.engines import _database
 from holdfast.readings import Clipping, Moments, clipping_of
 
 ROWS = 4_000
@@ -117,13 +116,12 @@ def test_missing_values_are_not_clipped(rng):
 
 
 def test_one_scan_reads_the_mean_and_what_is_clipped(rng, monkeypatch):
-    seen, ask = [], _database.DuckDB.ask
-
-    def noted(self, statement, numbers):
-        seen.append(statement.text)
-        return ask(self, statement, numbers)
-
-    monkeypatch.setattr(_database.DuckDB, "ask", noted)
+    seen = []
     guard = Guard({"x": rng.random(9_000)})
+    for part in (guard._setup.training, guard._setup.protected):
+        ask = part.rows._database.ask
+        monkeypatch.setattr(
+            part.rows._database, "ask", lambda *asked, ask=ask: seen.append(asked) or ask(*asked)
+        )
     guard.mean("x", bounds=(0, 1))
     assert len(seen) == 2  # One of the training rows, one of the protected rows.

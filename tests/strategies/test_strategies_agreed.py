@@ -30,7 +30,7 @@ from holdfast.coding import (
 from holdfast.dependence import MarkovChain
 from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
 from holdfast.readings import Moments, Question
-from holdfast.strategies._agreed import AgreedCode, EvenCells
+from holdfast.strategies import choose_strategy
 from holdfast.tails import BoundedDifferences, SubGaussian
 
 
@@ -59,7 +59,8 @@ class Share(Question):
 def strategy_of(rows, k, beta, surprises, error=None):
     part = SimpleNamespace(rows=SimpleNamespace(count=rows))
     setup = SimpleNamespace(protected=part, training=None, pilot=None, model=None)
-    return AgreedCode.of(setup, k, beta, surprises, error)
+    name = "grid-code" if surprises is None else "agreed-code"
+    return choose_strategy(name, setup, failure=beta, error=error, queries=k, surprises=surprises)
 
 
 def account_at(strategy, steps, surprised, beta=0.05):
@@ -232,7 +233,7 @@ def test_reservations_that_are_given_back_while_another_process_reads_break_noth
     def as_if_nothing_were_given_back(self, account, stage):
         return max(self.schedule.nats(stage), self.schedule.agreement.nats(stage, account.spent))
 
-    monkeypatch.setattr(AgreedCode, "_nats", as_if_nothing_were_given_back)
+    monkeypatch.setattr(type(strategy), "_nats", as_if_nothing_were_given_back)
     assert Meanwhile(strategy, beta).failing(0, 0, 0.0) > 1.04 * beta
 
 
@@ -381,11 +382,14 @@ def test_no_answer_is_wider_than_the_error_whatever_the_rows_say(kind, rows, pla
 
 
 def test_cells_hold_what_they_are_said_to_hold(rng):
-    cells = EvenCells(-2.0, 7.0, 13)
-    for value in (*rng.uniform(-2, 7, 500), -2.0, 7.0, -2.0 + 9 / 13, 7.0 - 9 / 13):
+    strategy = strategy_of(3_000, 6, 0.05, None)
+    cells = strategy.prepare(Share(rows=3_000, low=-2.0, high=7.0), account_at(strategy, 0, 0)).cells
+    width = 9 / cells.count
+    assert cells.count > 10
+    for value in (*rng.uniform(-2, 7, 500), -2.0, 7.0, -2.0 + width, 7.0 - width):
         low, high = cells.edges(cells.index(value))
         assert low <= value <= high
-        assert high - low == pytest.approx(9 / 13, rel=1e-9)
+        assert high - low == pytest.approx(width, rel=1e-9)
 
 
 def coins(rng, rows, k):
