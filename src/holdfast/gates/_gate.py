@@ -43,7 +43,7 @@ from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
 from holdfast.gates._tasks import (
     Candidate,
     GateDefinition,
-    Given,
+    GivenScores,
     TaskScores,
     checked_name,
     content_of,
@@ -144,7 +144,7 @@ class Gate:
         confidence = checks.real(confidence, "confidence", "(0, 1)", of=of)
         minimum = checks.real(minimum, "minimum", "[0, 1)", of=of)
         expect = None if expect is None else checks.real(expect, "expect", "[1, 1e9]", of=of)
-        given = Given.of(incumbent, outputs, "incumbent", of)
+        given = GivenScores.of(incumbent, outputs, "incumbent", of)
         ids = task_ids(given.scores if tasks is None else tasks)
         groups = text_of_each(clusters, ids, "clusters")
         first = Candidate.of(ids, given)
@@ -357,7 +357,7 @@ class Gate:
         Returns:
             The verdict. Nothing else about the scores leaves.
         """
-        given = Given.of(scores, outputs, "scores", "Gate.submit")
+        given = GivenScores.of(scores, outputs, "scores", "Gate.submit")
         candidate = Candidate.of(self.tasks, given)
         self._definition.require_same_tasks(given.contents)
         if self._definition.binary and not candidate.is_binary:

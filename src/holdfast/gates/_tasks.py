@@ -131,7 +131,7 @@ class Candidate:
     outputs: tuple[str, ...] | None
 
     @classmethod
-    def of(cls, ids: Sequence[str], given: Given) -> Candidate:
+    def of(cls, ids: Sequence[str], given: GivenScores) -> Candidate:
         """Scores that fit the tasks. What does not fit is refused without naming a score."""
         by_task = _by_task(given.scores, ids, "scores")
         values = np.array([_average(by_task[task]) for task in ids])
@@ -167,7 +167,7 @@ class TaskScores(Protocol):
         """Task id to score, or to a list of scores."""
 
 
-class Given(NamedTuple):
+class GivenScores(NamedTuple):
     """What a caller hands over about one version. ``contents`` are digests of the tasks themselves."""
 
     scores: Mapping[Any, Any]
@@ -176,7 +176,7 @@ class Given(NamedTuple):
     contents: Mapping[Any, Any] | None
 
     @classmethod
-    def of(cls, scores: Any, outputs: Any, argument: str, of: str) -> Given:
+    def of(cls, scores: Any, outputs: Any, argument: str, of: str) -> GivenScores:
         """The parts of a mapping, or of :class:`holdfast.results.Results` and what is like it."""
         if outputs is not None and not isinstance(outputs, Mapping):
             kind = type(outputs)
