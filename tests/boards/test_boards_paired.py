@@ -208,7 +208,7 @@ def test_a_book_of_an_earlier_version_goes_on_comparing_scores(tmp_path, monkeyp
     """Its opening has no term about how submissions are compared."""
     place = {"keep": tmp_path / "kept", "ledger": tmp_path / "book"}
     with monkeypatch.context() as before:
-        before.setattr(_board, "_comparison", lambda compare, book: ("scores", {}))
+        before.setattr(_board, "comparison_agreed", lambda compare, book: ("scores", {}))
         old = whole(**place)
         told = [old.submit(first(share), asker=Asker("ann")) for share in (0.7, 0.6, 0.8)]
         old.close()
