@@ -19,7 +19,7 @@ FINISHED = {
     "answers": 5,
     "asking": 6,
     "audit": 11,
-    "barriers": 11,
+    "barriers": 10,
     "boards": 4,
     "cli": 14,
     "client": 4,
