@@ -16,7 +16,7 @@ from server_operated import free_port, operated, stop
 
 from holdfast.ledger import check_witness, export, read_lines, read_witness
 from holdfast.server import Service, logging_to
-from holdfast.server._observation import STEPS, without_secrets
+from holdfast.server._observation import STEPS, redacted
 from waiting import wait_until
 
 # A question of every kind of attack: exact sums, differences, injections, quoting errors, secrets in names.
@@ -215,7 +215,7 @@ def test_what_other_libraries_say_is_reduced_to_who_says_it(form):
 
 
 def test_words_of_our_own_keep_no_token_and_no_password():
-    words = without_secrets("hf_abcdefghijkl at postgresql://me:pass@db/x")
+    words = redacted("hf_abcdefghijkl at postgresql://me:pass@db/x")
     assert words == "hf_… at postgresql://me:…@db/x"
 
 

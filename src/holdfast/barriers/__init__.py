@@ -11,12 +11,6 @@ from typing import TYPE_CHECKING
 from holdfast.lazy import lazy_names
 
 if TYPE_CHECKING:  # the same names, for type checkers and editors
-    from holdfast.barriers._agnostic_marginals import (
-        LearnedSigns,
-        agnostic_bound,
-        marginals_from_learner,
-        overflow_probability,
-    )
     from holdfast.barriers._buckets import AffineInverter, Bucket, BucketInverter, BucketPlan, bucket_plan
     from holdfast.barriers._circuits import Circuit, Gates, ToeplitzHash
     from holdfast.barriers._distinguish import Advantage, advantage_bound, distinguish, measure_advantage
@@ -38,7 +32,14 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
         implicit_plan,
     )
     from holdfast.barriers._inverter import Inverter, OneAtATime, SatInverter, TableInverter
-    from holdfast.barriers._lower_bounds import one_way_marginals_bound, sign_one_way_marginals_bound
+    from holdfast.barriers._lower_bounds import (
+        LearnedSigns,
+        agnostic_bound,
+        marginals_from_learner,
+        one_way_marginals_bound,
+        overflow_probability,
+        sign_one_way_marginals_bound,
+    )
     from holdfast.barriers._marginals import (
         Marginals,
         droplet,
@@ -64,7 +65,7 @@ _HOME = {
     "ImplicitPlan": "_implicit",
     "ImplicitSample": "_implicit",
     "Inverter": "_inverter",
-    "LearnedSigns": "_agnostic_marginals",
+    "LearnedSigns": "_lower_bounds",
     "Marginals": "_marginals",
     "OneAtATime": "_inverter",
     "PrivateKey": "_goldwasser_micali",
@@ -75,7 +76,7 @@ _HOME = {
     "TableInverter": "_inverter",
     "ToeplitzHash": "_circuits",
     "advantage_bound": "_distinguish",
-    "agnostic_bound": "_agnostic_marginals",
+    "agnostic_bound": "_lower_bounds",
     "bucket_plan": "_buckets",
     "distinguish": "_distinguish",
     "dp_rand_enc": "_goldwasser_micali",
@@ -86,12 +87,12 @@ _HOME = {
     "generate_key": "_goldwasser_micali",
     "implicit_correlated_sample": "_implicit",
     "implicit_plan": "_implicit",
-    "marginals_from_learner": "_agnostic_marginals",
+    "marginals_from_learner": "_lower_bounds",
     "measure_advantage": "_distinguish",
     "one_way_marginals": "_marginals",
     "one_way_marginals_bound": "_lower_bounds",
     "one_way_marginals_rows": "_marginals",
-    "overflow_probability": "_agnostic_marginals",
+    "overflow_probability": "_lower_bounds",
     "sign_one_way_marginals": "_marginals",
     "sign_one_way_marginals_bound": "_lower_bounds",
     "sign_one_way_marginals_rows": "_marginals",

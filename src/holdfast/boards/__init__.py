@@ -4,8 +4,8 @@ Users take these names from :mod:`holdfast.guard`.
 """
 
 from holdfast.boards._board import Board as Board
-from holdfast.boards._board import FinalScore as FinalScore
-from holdfast.boards._board import Submission as Submission
 from holdfast.boards._predictions import Predictions as Predictions
+from holdfast.boards._rules import FinalScore as FinalScore
 from holdfast.boards._rules import LadderStrategy as LadderStrategy
 from holdfast.boards._rules import PreparedComparison as PreparedComparison
+from holdfast.boards._rules import Submission as Submission

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from holdfast.boards._predictions import (
     Checked,
     Expected,
     Predictions,
-    fingerprint,
+    fingerprint_of_ids,
     require_different,
 )
 from holdfast.boards._rules import (
@@ -27,17 +27,19 @@ from holdfast.boards._rules import (
     STEPS,
     Best,
     ComparisonStrategy,
+    FinalScore,
     LadderStrategy,
+    Submission,
+    comparison_agreed,
     score_reading,
 )
 from holdfast.coding import MICRO, Account
-from holdfast.engines import Column, open_rows
-from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
+from holdfast.engines import open_rows
+from holdfast.errors import NotEnoughRows, QueryRejected
 from holdfast.guard import Asker, Content, open_session
 from holdfast.intervals import Interval
-from holdfast.ledger import Balance, Book, BookError, Receipt
+from holdfast.ledger import Balance, Book, BookError
 from holdfast.readings import Part, Question
-from holdfast.records import Record
 from holdfast.scoring import ScoreQuestion, score_question
 
 if TYPE_CHECKING:
@@ -45,62 +47,9 @@ if TYPE_CHECKING:
 
 # Whether more is better, and where a board starts before anyone has submitted.
 _METRICS = {"accuracy": (True, 0.0), "brier": (False, 1.0)}
-_COMPARISONS = ("paired", "scores")
 # In a line of the book about the finalists that a person chose: their keys.
 _CHOSEN = "chosen finalists"
 _NO_SEALED_PART = "This board has no sealed part; its standing is all there is."
-
-
-@dataclass(frozen=True, repr=False)
-class Submission(Record):
-    """What a submission is told: whether it is better than the best, and an interval for its true score.
-
-    Guarantee: with probability ``confidence`` every interval the board ever released contains its true score,
-    and every submission with a ``margin`` is better than the one it was ``compared_with`` by more than that,
-    on new rows; whatever was tried in between.
-
-    On a board that compares row by row, ``margin`` is None if the submission was not shown to be better, and
-    ``steps`` times the board's step if it was. ``value`` is then the score that it is shown to reach, and the
-    interval goes from there to the best score there is. ``compared_with`` is the key of the best submission
-    at that time; empty for the board's start. On a board that compares scores both are None: ``steps`` is how
-    many steps the score on the live rows is better, 0 for "not better", and the interval is around it.
-
-    ``key`` names the submission and ``by`` the person. The interval goes from ``low`` to ``high``, ``cost``
-    is what the account paid, and ``receipt`` shows that the book has it, where the book is signed.
-    """
-
-    key: str
-    by: str
-    value: float
-    low: float
-    high: float
-    steps: int
-    confidence: float
-    cost: float
-    receipt: Receipt | None = field(default=None, repr=False)
-    margin: float | None = None
-    compared_with: str | None = None
-
-    @property
-    def better(self) -> bool:
-        """Whether it beat the best there was."""
-        return self.margin is not None or (self.compared_with is None and self.steps > 0)
-
-
-@dataclass(frozen=True, repr=False)
-class FinalScore(Record):
-    """A score on the sealed part: the plain ``value``, and an interval from ``low`` to ``high`` that holds
-    with those of all finalists, with probability ``confidence``.
-
-    ``key`` names the submission and ``by`` the person.
-    """
-
-    key: str
-    by: str
-    value: float
-    low: float
-    high: float
-    confidence: float
 
 
 class Board:
@@ -171,7 +120,7 @@ class Board:
                 raise QueryRejected(
                     f"The labels have no column {column!r}; there are {', '.join(rows.schema)}."
                 )
-        self._expected = _expected(rows.schema[target], target, metric)
+        self._expected = Expected.of(rows.schema[target], target, metric)
         table = rows.frame([id, target])
         require_different(table[id])
         if len(table) < 4:
@@ -183,7 +132,7 @@ class Board:
         count = int((~hidden).sum())
         self.step = 1 / math.sqrt(count) if step is None else checks.real(step, "step", "(0, 1]", of="Board")
         self._book = ledger if isinstance(ledger, Book) else Book(ledger)
-        self.compare, compare_term = _comparison(compare, self._book)
+        self.compare, compare_term = comparison_agreed(compare, self._book)
         table = _by_id(table, id, self._book)
         self._predictions = Predictions(table[id], self._expected, keep)
         self._sealed_mask: NDArray[np.bool_] = hidden
@@ -202,7 +151,7 @@ class Board:
             "start": self.start,
             "sealed": {"share": sealed, "seed": seed},
             "rows": count,
-            "ids": fingerprint(table[id]),
+            "ids": fingerprint_of_ids(table[id]),
             "labels": replace(Content.of(table, open_rows(table)), former=None),
         }
         self._session = open_session(self._book, Account(1 - self.confidence), agreed)
@@ -582,34 +531,6 @@ class Board:
         )
 
 
-def _expected(column: Column, target: str, metric: str) -> Expected:
-    """What predictions have to be, by the type of the target column."""
-    kind = column.kind
-    if metric == "brier" and kind not in ("number", "boolean"):
-        raise QueryRejected(f"The Brier score needs labels of 0 and 1; the column {target!r} is of {kind}s.")
-    if kind not in ("number", "boolean", "text"):
-        raise QueryRejected(
-            f"A board scores labels that are numbers, booleans or texts; the column {target!r} is of another "
-            "kind. Write its values as texts."
-        )
-    whole = metric == "accuracy" and (column.whole or kind == "boolean")
-    return Expected(text=kind == "text", unit=metric == "brier", whole=whole)
-
-
-def _comparison(compare: str | None, book: Book) -> tuple[str, dict[str, str]]:
-    """How submissions are compared, and the term that says so in the book. Books of earlier versions compare
-    scores and have no such term."""
-    if compare is not None:
-        checks.choice(compare, "compare", _COMPARISONS, of="Board")
-    opening = book.opening
-    agreed = None if opening is None else str(opening.body.get("compare", "scores"))
-    if agreed is not None and compare not in (None, agreed):
-        raise InvalidArgument("compare", f"{agreed!r}, as the book was opened", compare, of="Board")
-    chosen = compare or agreed or _COMPARISONS[0]
-    written = opening is None or "compare" in opening.body
-    return chosen, {"compare": chosen} if written else {}
-
-
 def _by_id(table: Any, id: str, book: Book) -> Any:
     """The labels in the order of their ids: the order of the table may say something about the labels, and
     keys and lists of ids would tell it.
@@ -621,7 +542,7 @@ def _by_id(table: Any, id: str, book: Book) -> Any:
     numbers = isinstance(ids.dtype, np.dtype) and ids.dtype.kind in "iuf"
     ordered = table.sort_values(id, key=None if numbers else lambda column: column.map(str))
     opening = book.opening
-    if opening is not None and opening.body.get("ids") == fingerprint(ids):
+    if opening is not None and opening.body.get("ids") == fingerprint_of_ids(ids):
         return table
     return ordered.reset_index(drop=True)
 

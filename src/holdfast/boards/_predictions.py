@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.engines import Column
 from holdfast.errors import InvalidArgument, QueryRejected
 
 _NUMBERS = (bool, int, float, Decimal, np.bool_, np.integer, np.floating)
@@ -40,6 +41,22 @@ class Expected:
     unit: bool
     whole: bool = False
 
+    @classmethod
+    def of(cls, column: Column, target: str, metric: str) -> Expected:
+        """What predictions have to be, by the type of the target column."""
+        kind = column.kind
+        if metric == "brier" and kind not in ("number", "boolean"):
+            raise QueryRejected(
+                f"The Brier score needs labels of 0 and 1; the column {target!r} is of {kind}s."
+            )
+        if kind not in ("number", "boolean", "text"):
+            raise QueryRejected(
+                f"A board scores labels that are numbers, booleans or texts; the column {target!r} is of "
+                "another kind. Write its values as texts."
+            )
+        whole = metric == "accuracy" and (column.whole or kind == "boolean")
+        return cls(text=kind == "text", unit=metric == "brier", whole=whole)
+
 
 @dataclass(frozen=True)
 class Checked:
@@ -53,7 +70,7 @@ class Checked:
     values: NDArray[Any]
 
 
-def fingerprint(ids: Any) -> str:
+def fingerprint_of_ids(ids: Any) -> str:
     """What tells these ids, in this order, from others."""
     return hashlib.sha256("\n".join(map(str, np.asarray(ids).tolist())).encode()).hexdigest()
 

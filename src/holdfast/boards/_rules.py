@@ -1,4 +1,5 @@
-"""How a board judges a submission: row by row against the best one, or by its own score on a ladder of steps.
+"""How a board judges a submission, row by row against the best one or by its own score on a ladder of steps,
+and what it tells.
 
 Row by row, the output is "not shown to be better" or "better by more than i steps". Rows on which both are
 right, or both wrong, cancel out, so this sees much smaller gains than two scores side by side. What is shown
@@ -10,25 +11,96 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast import checks
 from holdfast.coding import Account, LadderAlphabet, LadderGrid, PromotionAlphabet
+from holdfast.errors import InvalidArgument
 from holdfast.guard import Preview
 from holdfast.intervals import Interval, clopper_pearson, gain_steps
+from holdfast.ledger import Book, Receipt
 from holdfast.readings import BoundedMean, Part, Question, Reading, Share
+from holdfast.records import Record
 from holdfast.scoring import ScoreQuestion
 from holdfast.strategies import Outcome, PreparedCode
 
+_COMPARISONS = ("paired", "scores")
 # More than the rounding error of a bound, in steps.
 _SLACK = 1e-9
 STEPS = "steps shown"
 """In what is released: by how many steps a submission was shown to be better; None if it was not."""
 COMPARED = "compared with"
 """In what is released: the key of the submission it was compared with, or an empty text for the start."""
+
+
+@dataclass(frozen=True, repr=False)
+class Submission(Record):
+    """What a submission is told: whether it is better than the best, and an interval for its true score.
+
+    Guarantee: with probability ``confidence`` every interval the board ever released contains its true score,
+    and every submission with a ``margin`` is better than the one it was ``compared_with`` by more than that,
+    on new rows; whatever was tried in between.
+
+    On a board that compares row by row, ``margin`` is None if the submission was not shown to be better, and
+    ``steps`` times the board's step if it was. ``value`` is then the score that it is shown to reach, and the
+    interval goes from there to the best score there is. ``compared_with`` is the key of the best submission
+    at that time; empty for the board's start. On a board that compares scores both are None: ``steps`` is how
+    many steps the score on the live rows is better, 0 for "not better", and the interval is around it.
+
+    ``key`` names the submission and ``by`` the person. The interval goes from ``low`` to ``high``, ``cost``
+    is what the account paid, and ``receipt`` shows that the book has it, where the book is signed.
+    """
+
+    key: str
+    by: str
+    value: float
+    low: float
+    high: float
+    steps: int
+    confidence: float
+    cost: float
+    receipt: Receipt | None = field(default=None, repr=False)
+    margin: float | None = None
+    compared_with: str | None = None
+
+    @property
+    def better(self) -> bool:
+        """Whether it beat the best there was."""
+        return self.margin is not None or (self.compared_with is None and self.steps > 0)
+
+
+@dataclass(frozen=True, repr=False)
+class FinalScore(Record):
+    """A score on the sealed part: the plain ``value``, and an interval from ``low`` to ``high`` that holds
+    with those of all finalists, with probability ``confidence``.
+
+    ``key`` names the submission and ``by`` the person.
+    """
+
+    key: str
+    by: str
+    value: float
+    low: float
+    high: float
+    confidence: float
+
+
+def comparison_agreed(compare: str | None, book: Book) -> tuple[str, dict[str, str]]:
+    """How submissions are compared, and the term that says so in the book. Books of earlier versions compare
+    scores and have no such term."""
+    if compare is not None:
+        checks.choice(compare, "compare", _COMPARISONS, of="Board")
+    opening = book.opening
+    agreed = None if opening is None else str(opening.body.get("compare", "scores"))
+    if agreed is not None and compare not in (None, agreed):
+        raise InvalidArgument("compare", f"{agreed!r}, as the book was opened", compare, of="Board")
+    chosen = compare or agreed or _COMPARISONS[0]
+    written = opening is None or "compare" in opening.body
+    return chosen, {"compare": chosen} if written else {}
 
 
 @dataclass(frozen=True)

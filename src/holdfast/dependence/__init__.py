@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.dependence._clusters import Clusters, Independent
 from holdfast.dependence._clusters import SimilarClusters as SimilarClusters
-from holdfast.dependence._mixing import Blocks, BlockTail, Layout, Mixing, beta_mixing_tail
+from holdfast.dependence._mixing import Blocks, BlockTail, Layout, MDependent, Mixing, beta_mixing_tail
 from holdfast.dependence._model import Dependence, Split
 from holdfast.lazy import lazy_names
 from holdfast.tails import BestTail, ReportRow, ShiftedTail, TailReport, TailRow
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.dependence._fit import fit
     from holdfast.dependence._fitted import FittedChain, FittedNetwork
     from holdfast.dependence._gaussian import GaussianRows
-    from holdfast.dependence._graph import ChromaticNumber, DependencyGraph, MDependent
+    from holdfast.dependence._graph import ChromaticNumber, DependencyGraph
     from holdfast.dependence._holdout import HoldoutSettings as HoldoutSettings
     from holdfast.dependence._holdout import (
         blanket_holdout_rows,
@@ -81,7 +81,6 @@ if not TYPE_CHECKING:
             "GaussianRows": "_gaussian",
             "HoldoutSettings": "_holdout",
             "LaplaceAnswer": "_privacy",
-            "MDependent": "_graph",
             "MarkovChain": "_chain",
             "MarkovNetwork": "_network",
             "Quilt": "_quilts",

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import combinations
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -122,7 +122,8 @@ class FittedChain(Series):
     @property
     def _memory(self) -> Forgetting:
         memory = _forgetting_of(self._content, self.runs, self.counts.shape[1], self.failure)
-        return cast("Forgetting", memory)  # A model without one is refused when it is made.
+        assert memory is not None  # A model without one is refused when it is made.
+        return memory
 
     def contains(self, transition: ArrayLike) -> bool:
         """Whether a transition matrix, with the rows and columns of ``counts``, lies in the region.

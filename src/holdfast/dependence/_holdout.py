@@ -26,13 +26,13 @@ _LEMMA, _THEOREM = "BDP Lemma 1", "BDP Theorem 2"
 _METHODS = ("paper", "sharp")
 
 
-def _placed(model: Dependence | None, n: int, *, of: str) -> Dependence:
-    """The model with ``n`` rows; None is independent rows."""
+def _model_argument(model: Dependence | None, *, of: str) -> Dependence:
+    """The model; None is independent rows, of which there is one until they are scaled."""
     if model is None:
-        return Independent(n)
+        return Independent(1)
     if not isinstance(model, Dependence):
         raise InvalidArgument("model", "a model from holdfast.dependence, or None", model, of=of)
-    return model.scaled_to(n, of=of)
+    return model
 
 
 def _tail(model: Dependence, *, statistic: bool) -> Tail:
@@ -176,7 +176,7 @@ def reusable_holdout_tail(
         scale = n * checks.real(sensitivity, "sensitivity", "(0, inf)", of=of, by=_LEMMA)
     error = _share_of(error, scale, None if sensitivity is None else "(0, inf)", of=of, by=_LEMMA)
     epsilon = checks.real(epsilon, "epsilon", "[0, inf)", of=of, by=_LEMMA)
-    placed = _placed(model, n, of=of)
+    placed = _model_argument(model, of=of).scaled_to(n, of=of)
     if method == "sharp":
         return _chosen_failure(placed.n, epsilon, _tail(placed, statistic=statistic).gamma(error))
     if not epsilon <= error / 3.0:
@@ -247,24 +247,20 @@ def reusable_holdout_rows(
         c=checks.real(c, "c", "(0, 1)", of=of, by=_THEOREM),
         statistic=scale is not None,
     )
-    size = model.n if isinstance(model, Dependence) else 1
-    placed = _placed(model, size, of=of)
+    model = _model_argument(model, of=of)
     total = settings.total_epsilon if noise is None else 9.0 * settings.budget / (4.0 * noise)
     if method == "paper":
         if noise is None:
-            return _printed_rows(total, settings.deviation, settings.beta / (2.0 * queries), placed)
-        return _printed_rows(total, settings.error, settings.beta / queries, placed)
-    _placed(model, 2 * size, of=of)
+            return _printed_rows(total, settings.deviation, settings.beta / (2.0 * queries), model)
+        return _printed_rows(total, settings.error, settings.beta / queries, model)
 
-    def enough(n: int) -> bool:
-        rows = _placed(model, n, of=of)
+    def enough(rows: Dependence) -> bool:
         if noise is None:
             return settings.failure(rows) <= settings.beta
         failure = _means_failure(rows, total, settings.error, queries, statistic=settings.statistic, of=of)
         return failure <= settings.beta
 
-    exact = placed.exact_search
-    return _fewest_rows(enough, math.ceil(total), tolerance=0.0 if exact else 1e-3, of=of)
+    return _fewest_rows(enough, model, math.ceil(total), of=of)
 
 
 def blanket_holdout_rows(
@@ -311,9 +307,8 @@ def blanket_holdout_rows(
     noise = checks.real(noise, "noise", "(0, inf)", of=of, by=theorem) / unit
     error = _share_of(error, unit, where, of=of, by=theorem)
     beta = checks.real(beta, "beta", "(0, 1)", of=of, by=theorem)
-    size = model.n if isinstance(model, Dependence) else 1
-    placed = _placed(model, size, of=of)
-    influence = placed.blanket_influence(of=of)
+    model = _model_argument(model, of=of)
+    influence = model.blanket_influence(of=of)
     total = 9.0 * budget / (4.0 * noise)
     if method == "paper":
         left = rounding.down(error / 3.0 - 4.0 * influence)
@@ -322,16 +317,13 @@ def blanket_holdout_rows(
                 "error", f"above 12a = {12.0 * influence * unit:g}", error * unit, of=of, reference=theorem
             )
         return math.ceil(rounding.up(max(9.0 * math.log(4.0 / beta) / error**2, total / left)))
-    _placed(model, 2 * size, of=of)
 
-    def enough(n: int) -> bool:
-        rows = _placed(model, n, of=of)
-        epsilon = rounding.up(total / n + 2.0 * rows.blanket_influence(of=of))
+    def enough(rows: Dependence) -> bool:
+        epsilon = rounding.up(total / rows.n + 2.0 * rows.blanket_influence(of=of))
         nats = _tail(rows, statistic=scale is not None).gamma(error)
-        return bool(_chosen_failure(n, epsilon, nats) <= beta)
+        return bool(_chosen_failure(rows.n, epsilon, nats) <= beta)
 
-    exact = placed.exact_search
-    return _fewest_rows(enough, math.ceil(total), tolerance=0.0 if exact else 1e-3, of=of)
+    return _fewest_rows(enough, model, math.ceil(total), of=of)
 
 
 def _printed_rows(total_epsilon: float, deviation: float, beta: float, model: Dependence) -> int:
@@ -341,9 +333,17 @@ def _printed_rows(total_epsilon: float, deviation: float, beta: float, model: De
     return math.ceil(rounding.up(max(concentration, privacy)))
 
 
-def _fewest_rows(enough: Callable[[int], bool], start: int, *, tolerance: float, of: str) -> int:
-    """The least n with ``enough(n)``, up to a relative ``tolerance``; fewer rows are never better."""
-    rows = search.least_whole(enough, start=max(1, start), most=MOST_ROWS, tolerance=tolerance)
+def _fewest_rows(enough: Callable[[Dependence], bool], model: Dependence, start: int, *, of: str) -> int:
+    """The least number of rows of this kind that is ``enough``; fewer rows are never better. It is up to a
+    thousandth too large where each try takes long."""
+    # A model of one fixed table has no other size: it is refused here, before the search.
+    model.scaled_to(2 * model.n, of=of)
+    rows = search.least_whole(
+        lambda n: enough(model.scaled_to(n, of=of)),
+        start=max(1, start),
+        most=MOST_ROWS,
+        tolerance=0.0 if model.exact_search else 1e-3,
+    )
     if rows is None:
         raise InvalidArgument("error", "reachable with 10¹⁵ rows under this model", "more", of=of)
     return rows

@@ -1,5 +1,7 @@
-"""Rows in order that forget their past: blocks that are nearly independent, Yu's bound, and the models that
-declare how fast the past is forgotten.
+"""Rows in order that forget their past: after m rows, or at a declared rate.
+
+Blocks of such rows are nearly independent. So the tail of a mean follows (Yu's bound), and a gap sets rows
+aside.
 """
 
 from __future__ import annotations
@@ -24,12 +26,14 @@ from holdfast.dependence._model import (
     contiguous,
     from_squared_differences,
     part_size,
+    row_differences,
     value_range,
     whole_steps,
 )
+from holdfast.dependence._privacy import Routes, group_routes
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.records import Record
-from holdfast.tails import Tail, TailRow
+from holdfast.tails import SubGaussian, Tail, TailRow
 
 LogRemembered = Callable[[NDArray[np.int64]], NDArray[np.float64]]
 
@@ -205,6 +209,127 @@ def beta_mixing_tail(beta: float, n: int, lo: float, hi: float) -> BlockTail:
     with np.errstate(divide="ignore"):
         logs = np.log(values)
     return block_tail(lambda a: logs[np.minimum(a, len(logs)) - 1], n, hi - lo)
+
+
+@dataclass(frozen=True, repr=False)
+class MDependent(Dependence):
+    """``n`` rows in order, where rows more than ``m`` places apart are independent.
+
+    >>> independent, window = MDependent(1000, 0), MDependent(1000, 3)
+    >>> round(window.mean_tail(0, 1).radius(0.05) / independent.mean_tail(0, 1).radius(0.05), 6)
+    2.0
+    """
+
+    n: int
+    m: int
+
+    name: ClassVar[str] = "m-dependent rows"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n", checks.whole(self.n, "n", of="MDependent"))
+        object.__setattr__(self, "m", checks.whole(self.m, "m", at_least=0, of="MDependent"))
+
+    @property
+    def _parameters(self) -> tuple[str, ...]:
+        return (f"m = {self.m:,}",)
+
+    @property
+    def _stated(self) -> tuple[str, ...]:
+        return (f"Groups of rows that stand more than {self.m} places apart in the table are independent.",)
+
+    def log_remembered(self, steps: ArrayLike) -> NDArray[np.float64]:
+        """ln 1 up to ``m`` steps, ln 0 beyond: groups of rows more than m places apart are independent.
+
+        >>> MDependent(100, 4).log_remembered([0, 4, 5]).tolist()
+        [0.0, 0.0, -inf]
+        """
+        return np.where(whole_steps(steps) <= self.m, 0.0, -np.inf)
+
+    def _rows(self, lo: float, hi: float) -> tuple[TailRow, ...]:
+        groups = min(self.m + 1, self.n)
+        tail = from_squared_differences(groups * (hi - lo) ** 2 / self.n)
+        return (TailRow(f"every {groups}-th row", f"Janson 2004, theorem 2.1; χ = {groups} (exact)", tail),)
+
+    def difference_tail(self, differences: ArrayLike) -> SubGaussian:
+        """The tail of any statistic that moves by at most ``differences`` (one number, or one for each row).
+
+        Guarantee: P(|q − E q| > t) ≤ 2 exp(−2t² / Σ_k C_k²), for a statistic fixed in advance, C_k the sum of
+        the differences of the k-th stretch of max(m, 1) rows and of the m rows after it.
+        Assumes: m-dependence and the differences (not checkable from the data).
+        Reference: McDiarmid 1989, a stretch at a time; ``docs/theory/dependence.md``.
+
+        >>> round(MDependent(1000, 3).difference_tail(0.001).sigma, 6)
+        0.054701
+        """
+        c = row_differences(differences, self.n, of="MDependent")
+        before = np.concatenate([[0.0], np.cumsum(c)])
+        first = np.arange(0, self.n, max(self.m, 1))
+        reached = before[np.minimum(first + max(self.m, 1) + self.m, self.n)] - before[first]
+        slack = 8.0 * self.n * float(np.finfo(float).eps) * before[-1]
+        return from_squared_differences(rounding.up(float(((reached + slack) ** 2).sum())))
+
+    @property
+    def _stretched(self) -> int:
+        """Σ_k s_k², s_k the number of rows in the k-th stretch of max(m, 1) rows and the m rows after it.
+
+        It takes the place of n in the bounds for independent rows.
+        """
+        length = max(self.m, 1)
+        whole = max(0, (self.n - self.m) // length)
+        rest = [min(length + self.m, self.n - first) for first in range(whole * length, self.n, length)]
+        return min(self.n**2, whole * (length + self.m) ** 2 + sum(size * size for size in rest))
+
+    def _routes(self) -> Routes:
+        return group_routes(1 if self.m == 0 else self.n)
+
+    def joint_epsilon(self, epsilon: float, *, of: str = "joint_epsilon") -> float:
+        """Rows are revealed stretch by stretch.
+
+        Reference: ``docs/theory/reusable-holdout.md``.
+        """
+        return rounding.up(epsilon * math.sqrt(self._stretched / self.n))
+
+    def statistic_tail(self) -> SubGaussian:
+        """McDiarmid's bound a stretch at a time, in closed form."""
+        return from_squared_differences(rounding.up(self._stretched / self.n**2))
+
+    def scaled_to(self, n: int, *, of: str = "scaled_to") -> MDependent:
+        """``n`` rows with the same ``m``."""
+        return self if n == self.n else replace(self, n=n)
+
+    def split(self, share: float, rng: np.random.Generator, beta: float = 0.05) -> Split:
+        """The first rows, then ``m`` rows dropped, then the protected rows.
+
+        Proof that the bias is 0: the last training row and the first protected row are m + 1 places apart,
+        and groups of rows more than m places apart are independent.
+
+        Args:
+            rng: The source of random numbers.
+
+        >>> parts = MDependent(100, 4).split(0.5, np.random.default_rng(0))
+        >>> parts.dropped, parts.protected_model
+        (4, MDependent(n=48, m=4))
+        """
+        share, rng, _ = check_split(share, rng, beta, of="MDependent")
+        usable = self.n - self.m
+        if usable < 2:
+            raise NotEnoughRows(self.m + 2, self.n, what="Setting a training part aside")
+        size = part_size(share, usable)
+        rest = MDependent(usable - size, self.m, extra_assumptions=self.extra_assumptions)
+        return Split(*contiguous(size, self.m, self.n), rest, 0.0, self.assumptions)
+
+    def fresh(self, beta: float = 0.05) -> Split:
+        """All rows but the first ``m``, which may depend on earlier rows.
+
+        Proof that the bias is 0: any earlier row and any protected row are more than m places apart.
+
+        >>> MDependent(100, 4).fresh().protected_model
+        MDependent(n=96, m=4)
+        """
+        if self.n <= self.m:
+            raise NotEnoughRows(self.m + 1, self.n, what="An epoch after another")
+        rest = MDependent(self.n - self.m, self.m, extra_assumptions=self.extra_assumptions)
+        return Split(*contiguous(0, self.m, self.n), rest, 0.0, (*self.assumptions, LATER))
 
 
 class Series(Dependence):

@@ -270,6 +270,11 @@ class LaplaceAnswer(Record):
         logs: Array = -np.abs(values[..., None] - np.unique(values)) / self.scale
         return logs
 
+    def _shape(self) -> tuple[int, ...] | None:
+        """How many states each row has; None where the statistic is a function and does not say."""
+        values = _numbers(self.statistic)
+        return None if values is None else values.shape
+
 
 @dataclass(frozen=True, repr=False, eq=False)
 class ExponentialChoice(Record):
@@ -306,6 +311,10 @@ class ExponentialChoice(Record):
         normalised: Array = logs - np.log(np.exp(logs).sum(axis=-1, keepdims=True))
         return normalised
 
+    def _shape(self) -> tuple[int, ...] | None:
+        """How many states each row has; None where the scores are a function and do not say."""
+        return _all_but_outputs(self.scores)
+
 
 # A mechanism on few rows: one of the two above, or the probability of each output on each dataset.
 MechanismLike: TypeAlias = LaplaceAnswer | ExponentialChoice | Mapping[tuple[int, ...], Any] | ArrayLike
@@ -340,19 +349,29 @@ def read_mechanism(mechanism: MechanismLike, cards: tuple[int, ...]) -> Array:
 
 def table_shape(mechanism: MechanismLike) -> tuple[int, ...]:
     """How many states each row has, read off a mechanism, for models that do not say."""
-    if isinstance(mechanism, Mapping):
+    shape: tuple[int, ...] | None = None
+    if isinstance(mechanism, (LaplaceAnswer, ExponentialChoice)):
+        shape = mechanism._shape()
+    elif isinstance(mechanism, Mapping):
         keys = [key for key in mechanism if isinstance(key, tuple) and all(isinstance(x, int) for x in key)]
         if keys and len({len(key) for key in keys}) == 1:
-            return tuple(1 + max(states) for states in zip(*keys, strict=True))
-    array = _numbers(getattr(mechanism, "statistic", getattr(mechanism, "scores", mechanism)))
-    if array is None or (array.ndim == 1 and not isinstance(mechanism, LaplaceAnswer)):
+            shape = tuple(1 + max(states) for states in zip(*keys, strict=True))
+    else:
+        shape = _all_but_outputs(mechanism)
+    if shape is None:
         raise InvalidArgument(
             "mechanism",
             "given as a table, or its statistic as an array: this model does not say which states a row has",
             mechanism,
             of=_OF,
         )
-    return array.shape if isinstance(mechanism, LaplaceAnswer) else array.shape[:-1]
+    return shape
+
+
+def _all_but_outputs(values: Any) -> tuple[int, ...] | None:
+    """The axes of a table that stand for rows: all but the last, which stands for outputs."""
+    array = _numbers(values)
+    return None if array is None or array.ndim == 1 else array.shape[:-1]
 
 
 def _numbers(values: Any) -> Array | None:

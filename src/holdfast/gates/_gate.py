@@ -14,7 +14,6 @@ Proofs: ``docs/theory/gate.md``.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import itertools
 import math
@@ -39,15 +38,18 @@ from holdfast.asking import (
     read_protected,
     reader,
 )
-from holdfast.coding import MICRO, Account, PromotionAlphabet, Weights
+from holdfast.coding import Account, PromotionAlphabet, Weights
 from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
 from holdfast.gates._tasks import (
     Candidate,
     GateDefinition,
-    Given,
+    GivenScores,
     TaskScores,
     checked_name,
+    content_of,
     default_step,
+    keep,
+    kept,
     task_ids,
     text_of_each,
 )
@@ -56,11 +58,13 @@ from holdfast.gates._verdict import (
     Verdict,
     Version,
     assumed,
+    recorded_verdict,
+    refused_verdict,
+    report_rows,
     report_words,
     status_words,
-    verdict_words,
 )
-from holdfast.guard import Asker, Content, open_session
+from holdfast.guard import Asker, open_session
 from holdfast.intervals import certified_gain
 from holdfast.ledger import Book, BookError, Closed, Entry
 
@@ -140,7 +144,7 @@ class Gate:
         confidence = checks.real(confidence, "confidence", "(0, 1)", of=of)
         minimum = checks.real(minimum, "minimum", "[0, 1)", of=of)
         expect = None if expect is None else checks.real(expect, "expect", "[1, 1e9]", of=of)
-        given = Given.of(incumbent, outputs, "incumbent", of)
+        given = GivenScores.of(incumbent, outputs, "incumbent", of)
         ids = task_ids(given.scores if tasks is None else tasks)
         groups = text_of_each(clusters, ids, "clusters")
         first = Candidate.of(ids, given)
@@ -186,8 +190,8 @@ class Gate:
         if opening is None or opening.body.get("strategy") != "gate":
             raise BookError(f"The account book {book.name} is not that of a gate.")
         gate = cls.__new__(cls)
-        gate._definition = GateDefinition.from_bytes(_kept(book, opening.body["definition"]))
-        gate._open(book, Candidate.from_bytes(_kept(book, opening.body["incumbent"])))
+        gate._definition = GateDefinition.from_bytes(kept(book, opening.body["definition"]))
+        gate._open(book, Candidate.from_bytes(kept(book, opening.body["incumbent"])))
         return gate
 
     def _open(self, book: Book, first: Candidate) -> None:
@@ -197,13 +201,13 @@ class Gate:
         contents = {"definition": definition.to_bytes(), "incumbent": first.to_bytes()}
         if book.opening is None:
             for content in contents.values():
-                _keep(book, content)
+                keep(book, content)
         agreed = {
             "strategy": "gate",
             "promise": definition.promise,
             "confidence": definition.confidence,
             "tasks": len(definition.ids),
-            **{name: _content(content) for name, content in contents.items()},
+            **{name: content_of(content) for name, content in contents.items()},
         }
         account = Account(1 - definition.confidence, weights=Weights(expect=definition.expect))
         self._session = open_session(book, account, agreed)
@@ -353,7 +357,7 @@ class Gate:
         Returns:
             The verdict. Nothing else about the scores leaves.
         """
-        given = Given.of(scores, outputs, "scores", "Gate.submit")
+        given = GivenScores.of(scores, outputs, "scores", "Gate.submit")
         candidate = Candidate.of(self.tasks, given)
         self._definition.require_same_tasks(given.contents)
         if self._definition.binary and not candidate.is_binary:
@@ -530,7 +534,7 @@ class Gate:
             if steps is None:
                 return -1
             # In here, because only a promotion needs it: an error outside would tell of one free of charge.
-            _keep(self._book, candidate.to_bytes())
+            keep(self._book, candidate.to_bytes())
             return steps
 
         outcome = read_protected(compare, int)
@@ -552,7 +556,7 @@ class Gate:
                 "name": name,
                 "steps": steps,
                 "place": prepared.place,
-                "scores": _content(candidate.to_bytes()).under(self._book.secret),
+                "scores": content_of(candidate.to_bytes()).under(self._book.secret),
             }
             acts = (Entry("act", body, _promotion(prepared.versions)),)
         return Settled(key, line, prepared.prices.price(steps), steps is not None, released, acts=acts)
@@ -572,7 +576,7 @@ class Gate:
             self._keys.append(event.body["scores"])
 
     def _scores_of(self, version: int) -> Candidate:
-        return Candidate.from_bytes(_kept(self._book, self._keys[version]))
+        return Candidate.from_bytes(kept(self._book, self._keys[version]))
 
     def _differs_too_little(self, candidate: Candidate, name: str) -> Verdict | None:
         """A free refusal for a candidate whose outputs differ on too few tasks, whatever its scores are."""
@@ -585,37 +589,11 @@ class Gate:
         nats = self._level(self._session.account)
         if self._definition.steps_shown(differs.astype(np.float64), nats) is not None:
             return None
-        text = (
-            f"Refused: the outputs of {name!r} differ from those of {self._versions[-1].name!r} on "
-            f"{int(differs.sum()):,} of {len(differs):,} tasks. That is too few to show a gain, whatever the "
-            "scores are. The scores were not looked at, and nothing was charged."
-        )
-        return Verdict(
-            promoted=False, margin=0.0, low=-1.0, cost=0.0, name=name, incumbent=self._versions[-1].name,
-            place=0, level=nats, refused=True, text=text, assumed=assumed(self._definition, sealed=None),
-        )  # fmt: skip
+        count = int(differs.sum())
+        return refused_verdict(self._definition, name, self._versions[-1].name, differing=count, level=nats)
 
     def _verdict(self, released: Released) -> Verdict:
-        answer = released.answer
-        if answer is None or "promoted" not in answer:
-            raise BookError("The account book has a line about a candidate that is no verdict.")
-        promoted = answer["promoted"]
-        margin = self._definition.margin(answer["steps"]) if promoted else 0.0
-        return Verdict(
-            promoted=promoted,
-            margin=margin,
-            low=margin if promoted else -1.0,
-            cost=released.micro_nats / MICRO,
-            name=answer["name"],
-            incumbent=answer["incumbent"],
-            place=answer["place"],
-            level=answer["nats"],
-            text=verdict_words(
-                self._definition, answer["name"], answer["incumbent"], promoted=promoted, margin=margin
-            ),
-            assumed=assumed(self._definition, sealed=answer["sealed"]),
-            receipt=released.receipt,
-        )
+        return recorded_verdict(self._definition, released)
 
     def _report_nats(self, account: Account) -> float:
         """ln(1/δ) of each interval of the report: a score for every version, a gain for all but the first."""
@@ -625,27 +603,8 @@ class Gate:
         return -math.log(account.failure) + account.spent + math.log(intervals)
 
     def _exact(self, versions: Sequence[Version], nats: float) -> list[dict[str, Any]]:
-        first = self._scores_of(0)
-        rows = []
-        for number, version in enumerate(versions):
-            scores = self._scores_of(number)
-            score, score_interval = self._definition.mean(scores.values, nats)
-            row: dict[str, Any] = {
-                "name": version.name,
-                "score": score,
-                "score_low": score_interval.low,
-                "score_high": score_interval.high,
-                "gain": None,
-                "gain_low": None,
-                "gain_high": None,
-            }
-            if number:
-                gain, interval = self._definition.mean(scores.values - first.values, nats, lowest=-1.0)
-                # Under "family" the margins hold together with these intervals, and so does the better end.
-                low = max(interval.low, version.total) if self.promise == "family" else interval.low
-                row |= {"gain": gain, "gain_low": low, "gain_high": interval.high}
-            rows.append(row)
-        return rows
+        scores = (self._scores_of(number).values for number in range(len(versions)))
+        return report_rows(self._definition, versions, scores, nats)
 
 
 @dataclass(frozen=True)
@@ -679,19 +638,3 @@ def _declaration(number: int) -> str:
 
 def _is_verdict(released: Released) -> bool:
     return released.answer is not None and "promoted" in released.answer
-
-
-def _content(content: bytes) -> Content:
-    return Content(hashlib.sha256(content).digest(), None)
-
-
-def _keep(book: Book, content: bytes) -> None:
-    """Keep bytes beside the book, under their own keyed digest: nothing kept before is overwritten."""
-    book.keep(f"gate {_content(content).under(book.secret)}", content)
-
-
-def _kept(book: Book, digest: str) -> bytes:
-    content = book.kept(f"gate {digest}")
-    if content is None or _content(content).under(book.secret) != digest:
-        raise BookError(f"The account book {book.name} has lost scores of this gate, or they were changed.")
-    return content

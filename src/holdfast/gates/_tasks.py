@@ -1,4 +1,4 @@
-"""What a gate is about: its tasks and terms, and the scores of one version on them.
+"""What a gate is about: its tasks and terms, and the scores of one version on them, kept beside its book.
 
 Everything a caller hands over is checked here, against public facts only. What does not fit is refused before
 anything is charged, and no message names a score.
@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 
 from holdfast.coding import Account, Weights
 from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
+from holdfast.guard import Content
 from holdfast.intervals import Interval, clopper_pearson, gain_steps, mean_interval, units_needed
+from holdfast.ledger import Book, BookError
 from holdfast.records import amount
 
 Floats = NDArray[np.float64]
@@ -129,7 +131,7 @@ class Candidate:
     outputs: tuple[str, ...] | None
 
     @classmethod
-    def of(cls, ids: Sequence[str], given: Given) -> Candidate:
+    def of(cls, ids: Sequence[str], given: GivenScores) -> Candidate:
         """Scores that fit the tasks. What does not fit is refused without naming a score."""
         by_task = _by_task(given.scores, ids, "scores")
         values = np.array([_average(by_task[task]) for task in ids])
@@ -165,7 +167,7 @@ class TaskScores(Protocol):
         """Task id to score, or to a list of scores."""
 
 
-class Given(NamedTuple):
+class GivenScores(NamedTuple):
     """What a caller hands over about one version. ``contents`` are digests of the tasks themselves."""
 
     scores: Mapping[Any, Any]
@@ -174,7 +176,7 @@ class Given(NamedTuple):
     contents: Mapping[Any, Any] | None
 
     @classmethod
-    def of(cls, scores: Any, outputs: Any, argument: str, of: str) -> Given:
+    def of(cls, scores: Any, outputs: Any, argument: str, of: str) -> GivenScores:
         """The parts of a mapping, or of :class:`holdfast.results.Results` and what is like it."""
         if outputs is not None and not isinstance(outputs, Mapping):
             kind = type(outputs)
@@ -267,3 +269,21 @@ def default_step(tasks: int) -> float:
     wanted = 5 / tasks
     power = 10.0 ** math.floor(math.log10(wanted))
     return min(1.0, next(factor * power for factor in (1, 2, 5, 10) if factor * power >= wanted - 1e-12))
+
+
+def content_of(content: bytes) -> Content:
+    """The digest of kept bytes, as the lines of a book have it."""
+    return Content(hashlib.sha256(content).digest(), None)
+
+
+def keep(book: Book, content: bytes) -> None:
+    """Keep bytes beside the book, under their own keyed digest: nothing kept before is overwritten."""
+    book.keep(f"gate {content_of(content).under(book.secret)}", content)
+
+
+def kept(book: Book, digest: str) -> bytes:
+    """What was kept under a digest."""
+    content = book.kept(f"gate {digest}")
+    if content is None or content_of(content).under(book.secret) != digest:
+        raise BookError(f"The account book {book.name} has lost scores of this gate, or they were changed.")
+    return content

@@ -5,13 +5,15 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from holdfast.asking import Released
+from holdfast.coding import MICRO
 from holdfast.errors import MissingExtra
-from holdfast.gates._tasks import GateDefinition
-from holdfast.ledger import Receipt
+from holdfast.gates._tasks import Floats, GateDefinition
+from holdfast.ledger import BookError, Receipt
 from holdfast.records import Record, amount, framed_html, html_table, interval_words
 
 
@@ -200,7 +202,80 @@ def _plain_markdown(text: str) -> str:
     return re.sub(r"([\\`*_\[\]<>|~&#!$@])", r"\\\1", text)
 
 
-def verdict_words(
+def recorded_verdict(definition: GateDefinition, released: Released) -> Verdict:
+    """The verdict that a line of the book holds."""
+    answer = released.answer
+    if answer is None or "promoted" not in answer:
+        raise BookError("The account book has a line about a candidate that is no verdict.")
+    name, incumbent, promoted = answer["name"], answer["incumbent"], answer["promoted"]
+    margin = definition.margin(answer["steps"]) if promoted else 0.0
+    return Verdict(
+        promoted=promoted,
+        margin=margin,
+        low=margin if promoted else -1.0,
+        cost=released.micro_nats / MICRO,
+        name=name,
+        incumbent=incumbent,
+        place=answer["place"],
+        level=answer["nats"],
+        text=_verdict_words(definition, name, incumbent, promoted=promoted, margin=margin),
+        assumed=assumed(definition, sealed=answer["sealed"]),
+        receipt=released.receipt,
+    )
+
+
+def refused_verdict(
+    definition: GateDefinition, name: str, incumbent: str, *, differing: int, level: float
+) -> Verdict:
+    """The refusal of a candidate whose outputs differ on too few tasks; nothing about it is in the book."""
+    return Verdict(
+        promoted=False,
+        margin=0.0,
+        low=-1.0,
+        cost=0.0,
+        name=name,
+        incumbent=incumbent,
+        place=0,
+        level=level,
+        refused=True,
+        text=(
+            f"Refused: the outputs of {name!r} differ from those of {incumbent!r} on {differing:,} of "
+            f"{len(definition.ids):,} tasks. That is too few to show a gain, whatever the scores are. The "
+            "scores were not looked at, and nothing was charged."
+        ),
+        assumed=assumed(definition, sealed=None),
+    )
+
+
+def report_rows(
+    definition: GateDefinition, versions: Sequence[Version], scores: Iterable[Floats], nats: float
+) -> list[dict[str, Any]]:
+    """The rows of the report: the exact score of each version, and its gain over the first one."""
+    rows: list[dict[str, Any]] = []
+    first: Floats | None = None
+    for version, values in zip(versions, scores, strict=True):
+        score, score_interval = definition.mean(values, nats)
+        row: dict[str, Any] = {
+            "name": version.name,
+            "score": score,
+            "score_low": score_interval.low,
+            "score_high": score_interval.high,
+            "gain": None,
+            "gain_low": None,
+            "gain_high": None,
+        }
+        if first is None:
+            first = values
+        else:
+            gain, interval = definition.mean(values - first, nats, lowest=-1.0)
+            # Under "family" the margins hold together with these intervals, and so does the better end.
+            low = max(interval.low, version.total) if definition.promise == "family" else interval.low
+            row |= {"gain": gain, "gain_low": low, "gain_high": interval.high}
+        rows.append(row)
+    return rows
+
+
+def _verdict_words(
     definition: GateDefinition, name: str, incumbent: str, *, promoted: bool, margin: float
 ) -> str:
     """A verdict in words."""

@@ -23,14 +23,13 @@ from holdfast.engines import SCALE_BITS
 from holdfast.errors import BudgetSpent, InvalidArgument, QueryRejected
 from holdfast.guard import Answer, Certificate, Guard, Left
 from holdfast.holdout._parts import (
-    Asked,
-    Expression,
+    ExpressionOfRows,
     FunctionOfRows,
+    HoldoutQuestion,
     Promise,
     SparseNoise,
-    Statistic,
-    Sums,
     TwoParts,
+    ValueSums,
 )
 from holdfast.mechanisms import choose_coins
 from holdfast.readings import Moments, Part, Question
@@ -157,7 +156,7 @@ class ReusableHoldout:
             guess = self._in_training(question)
             self._require(question)
             self._asked, self._closed = self._asked + 1, True  # all that is left, until the outcome is known
-            self._declared |= isinstance(question, Statistic)
+            self._declared |= question.one_number
             released = self._compare(question, guess)
             answer = self._answer(question, guess, released)
             self._released += released is not None
@@ -218,7 +217,7 @@ class ReusableHoldout:
             f"{self._asked} questions, {self._released} of {self.budget} releases)"
         )
 
-    def _question(self, f: Any, sensitivity: Any) -> Asked:
+    def _question(self, f: Any, sensitivity: Any) -> HoldoutQuestion:
         of = "ReusableHoldout.ask"
         try:
             if sensitivity is not None:
@@ -227,7 +226,7 @@ class ReusableHoldout:
         except QueryRejected as rejected:
             raise self._with_account(rejected) from None
 
-    def _in_training(self, question: Asked) -> Fraction:
+    def _in_training(self, question: HoldoutQuestion) -> Fraction:
         try:
             return self._parts.level_in_training(question)
         except QueryRejected as rejected:
@@ -237,7 +236,7 @@ class ReusableHoldout:
         rejected.asked, rejected.spent, rejected.left = 0.0, self.spent, float(self.left)
         return rejected
 
-    def _require(self, question: Asked) -> None:
+    def _require(self, question: HoldoutQuestion) -> None:
         """Refuse where the budget is spent; that it is spent is known to everyone."""
         if self.left.confirmed > 0:
             return
@@ -261,13 +260,13 @@ class ReusableHoldout:
     def _fresh_threshold(self) -> float:
         return self._draw(self._noise.threshold, self._noise.on_grid(Fraction(self.threshold)))
 
-    def _compare(self, question: Asked, guess: Fraction) -> float | None:
+    def _compare(self, question: HoldoutQuestion, guess: Fraction) -> float | None:
         """Read the holdout, the only place that does: a noisy value if it disagrees, else None.
 
         Of a statistic it is how far the holdout's value is above the training part's.
         """
         value = self._read(question)
-        if isinstance(question, Statistic):
+        if question.one_number:
             farthest = Fraction(self._noise.farthest)
             value, guess = min(max(value - guess, -farthest), farthest), Fraction(0)
         difference = self._noise.on_grid(abs(value - guess))
@@ -276,17 +275,12 @@ class ReusableHoldout:
         self._cut = self._fresh_threshold()
         return self._draw(self._noise.answer, self._noise.on_grid(value))
 
-    def _read(self, question: Asked) -> Fraction:
+    def _read(self, question: HoldoutQuestion) -> Fraction:
         level = read_protected(lambda: question.level(self._parts.holdout), Fraction, silent=True)
         if not isinstance(level, Failed):
             return level
-        wanted = (
-            "one finite number for the holdout"
-            if isinstance(question, Statistic)
-            else ("one number in [0, 1] for each holdout row")
-        )
         raise QueryRejected(
-            f"{question.text} did not give {wanted}, though it did for the "
+            f"{question.text} did not give {question.gives}, though it did for the "
             "training rows. That it failed depends on the holdout and cannot be paid for: nothing more is "
             "answered. Earlier answers keep their intervals.",
             asked=self._noise.epsilon(self.budget - self._released),
@@ -294,8 +288,8 @@ class ReusableHoldout:
             left=0.0,
         )
 
-    def _answer(self, question: Asked, guess: Fraction, released: float | None) -> Answer:
-        statistic = isinstance(question, Statistic)
+    def _answer(self, question: HoldoutQuestion, guess: Fraction, released: float | None) -> Answer:
+        statistic = question.one_number
         half = self._promise.half_width(
             self._asked, self._released, released=released is not None, statistic=statistic
         )
@@ -331,7 +325,7 @@ class ReusableHoldout:
         )
 
     def _of_statistic(
-        self, question: Asked, guess: Fraction, released: float | None, half: float
+        self, question: HoldoutQuestion, guess: Fraction, released: float | None, half: float
     ) -> tuple[float, float, float]:
         """Value and interval in the statistic's own units; without ends where the holdout may be farther away
         than can be told."""
@@ -386,7 +380,7 @@ class FunctionQuestion(Question):
 
     function: FunctionOfRows
     parts: TwoParts
-    training: Sums
+    training: ValueSums
 
     @classmethod
     def of(cls, function: FunctionOfRows, parts: TwoParts) -> FunctionQuestion:
@@ -401,7 +395,7 @@ class FunctionQuestion(Question):
             resolution=2.0**-SCALE_BITS,
             function=function,
             parts=parts,
-            training=parts.in_training(function),
+            training=parts.sums_in_training(function),
         )
 
     def moments(self, part: Part, *, squares: bool = False) -> Moments:
@@ -469,7 +463,7 @@ class CodeHoldout:
         """
         try:
             question = self._parts.question(f, of="CodeHoldout.ask")
-            if isinstance(question, Expression):
+            if isinstance(question, ExpressionOfRows):
                 return self._guard.ask(question.checked.query)
             asked = FunctionQuestion.of(question, self._parts)
         except QueryRejected as rejected:

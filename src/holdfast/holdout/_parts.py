@@ -22,11 +22,13 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Sized
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sized
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -122,7 +124,7 @@ class NotValues(ValueError):
 
 
 @dataclass(frozen=True)
-class Sums:
+class ValueSums:
     """``total`` steps of 1/``scale`` over ``rows`` values, and the sum of their squares."""
 
     rows: int
@@ -131,7 +133,7 @@ class Sums:
     scale: int
 
     @classmethod
-    def of(cls, values: Any, rows: int) -> Sums:
+    def of(cls, values: Any, rows: int) -> ValueSums:
         """Check and add up one value in [0, 1] for each of ``rows`` rows."""
         array = np.asarray(values)
         if array.shape != (rows,) or array.dtype.kind not in "biuf":
@@ -153,34 +155,43 @@ class Sums:
         return Fraction(self.total, self.rows * self.scale)
 
 
+class ValuesOfRows(ABC):
+    """A question that gives one value in [0, 1] for each row. Its level is their mean."""
+
+    one_number: ClassVar[bool] = False
+    gives: ClassVar[str] = "one number in [0, 1] for each holdout row"
+    unit: ClassVar[Fraction] = Fraction(1)
+
+    @abstractmethod
+    def sums(self, part: RowsOf) -> ValueSums:
+        """The values on one part, added up. Reads the part."""
+
+    def level(self, part: RowsOf) -> Fraction:
+        """The mean on one part, exactly. Reads the part."""
+        return self.sums(part).mean
+
+    def must_give(self, rows: int) -> str:
+        """What it must do on so many training rows, in words."""
+        return f"must give one number in [0, 1] for each of the {rows:,} training rows, and no NaN."
+
+
 @dataclass(frozen=True)
-class FunctionOfRows:
+class FunctionOfRows(ValuesOfRows):
     """A function of the caller's own."""
 
     function: Callable[[Any], Any]
     text: str
     key: str | None = None
-    unit: Fraction = Fraction(1)
 
-    def level(self, part: RowsOf) -> Fraction:
-        """The mean on one part, exactly. Reads the part."""
-        return self.sums(part).mean
-
-    def sums(self, part: RowsOf) -> Sums:
-        """Its values on one part, added up. Reads the part."""
-        return Sums.of(self.function(part.shown()), part.count)
+    def sums(self, part: RowsOf) -> ValueSums:
+        return ValueSums.of(self.function(part.shown()), part.count)
 
 
 @dataclass(frozen=True)
-class Expression:
+class ExpressionOfRows(ValuesOfRows):
     """A share or mean of an expression over the columns."""
 
     checked: CheckedQuery
-    unit: Fraction = Fraction(1)
-
-    def level(self, part: RowsOf) -> Fraction:
-        """The mean on one part, exactly. Reads the part."""
-        return self.sums(part).mean
 
     @property
     def text(self) -> str:
@@ -192,22 +203,24 @@ class Expression:
         """The same for the same question in other words."""
         return self.checked.query.key
 
-    def sums(self, part: RowsOf) -> Sums:
-        """Its values on one part, added up. Reads the part."""
+    def sums(self, part: RowsOf) -> ValueSums:
         if part.rows is None:
             raise NotValues
         sums = part.rows.sums(self.checked, squares=False)
-        return Sums(sums.rows, sums.total, 0, sums.scale)
+        return ValueSums(sums.rows, sums.total, 0, sums.scale)
 
 
 @dataclass(frozen=True)
-class Statistic:
+class StatisticOfRows:
     """Any number that a function makes of all rows, in units of n times its declared sensitivity."""
 
     function: Callable[[Any], Any]
     text: str
     unit: Fraction
     key: str | None = None
+
+    one_number: ClassVar[bool] = True
+    gives: ClassVar[str] = "one finite number for the holdout"
 
     def level(self, part: RowsOf) -> Fraction:
         """Its value on one part in these units, exactly. Reads the part."""
@@ -216,8 +229,12 @@ class Statistic:
             raise NotValues
         return Fraction(value.item()) / self.unit
 
+    def must_give(self, rows: int) -> str:
+        """What it must do on the training rows, in words."""
+        return "has a declared sensitivity and must give one finite number for the training rows."
 
-Asked = FunctionOfRows | Expression | Statistic
+
+HoldoutQuestion = FunctionOfRows | ExpressionOfRows | StatisticOfRows
 
 
 class RowsOf:
@@ -284,15 +301,15 @@ class TwoParts:
                 self.holdout.rows.schema, "the holdout", self.train.rows.schema, "the training part"
             )
 
-    def statistic(self, f: Any, sensitivity: Any, *, of: str) -> Statistic:
+    def statistic(self, f: Any, sensitivity: Any, *, of: str) -> StatisticOfRows:
         """A statistic of the caller's own, with how far one holdout row can move it."""
         sensitivity = checks.real(sensitivity, "sensitivity", "(0, inf)", of=of)
         if isinstance(f, (str, Query)) or not callable(f):
             raise InvalidArgument("f", "a function of the rows, where a sensitivity is declared", f, of=of)
         name = getattr(f, "__name__", type(f).__name__)
-        return Statistic(f, f"{name}(rows)", self.holdout.count * Fraction(sensitivity))
+        return StatisticOfRows(f, f"{name}(rows)", self.holdout.count * Fraction(sensitivity))
 
-    def question(self, f: Any, *, of: str) -> FunctionOfRows | Expression:
+    def question(self, f: Any, *, of: str) -> FunctionOfRows | ExpressionOfRows:
         """What ``f`` asks: a function, a query record or a text; refused here without reading the holdout."""
         if isinstance(f, (str, Query)):
             return self._expression(f)
@@ -300,7 +317,7 @@ class TwoParts:
             raise InvalidArgument("f", "a function of the rows, a query or a text", f, of=of)
         return FunctionOfRows(f, f"mean({getattr(f, '__name__', type(f).__name__)})")
 
-    def _expression(self, f: str | Query) -> Expression:
+    def _expression(self, f: str | Query) -> ExpressionOfRows:
         query = queries.read(f) if isinstance(f, str) else f
         if self.holdout.rows is None or self.train.rows is None:
             raise QueryRejected(
@@ -309,29 +326,25 @@ class TwoParts:
         checked = query.check(self.holdout.rows.schema, self.train.rows.nullable_columns())
         if checked.kind not in ("share", "mean") or checked.counts or checked.bounds != (0.0, 1.0):
             raise QueryRejected(f"{query.text} cannot be asked here. {_WHOLE_MEANS}")
-        return Expression(checked)
+        return ExpressionOfRows(checked)
 
-    def level_in_training(self, question: Asked) -> Fraction:
+    def level_in_training(self, question: HoldoutQuestion) -> Fraction:
         """The value on the training rows, in the question's units; what is wrong with it shows here."""
-        if not isinstance(question, Statistic):
-            return self.in_training(question).mean
-        try:
+        with self._refusing(question):
             return question.level(self.train)
-        except NotValues:
-            raise QueryRejected(
-                f"{question.text} has a declared sensitivity and must give one finite number for the "
-                "training rows."
-            ) from None
 
-    def in_training(self, question: FunctionOfRows | Expression) -> Sums:
-        """The question on the training rows; whatever is wrong with it shows here, where it costs nothing."""
-        try:
+    def sums_in_training(self, question: FunctionOfRows) -> ValueSums:
+        """The values on the training rows, added up; what is wrong with them shows here."""
+        with self._refusing(question):
             return question.sums(self.train)
+
+    @contextmanager
+    def _refusing(self, question: HoldoutQuestion) -> Iterator[None]:
+        """Refuse a question that does not fit the training rows, where it costs nothing."""
+        try:
+            yield
         except NotValues:
-            raise QueryRejected(
-                f"{question.text} must give one number in [0, 1] for each of the {self.train.count:,} "
-                "training rows, and no NaN."
-            ) from None
+            raise QueryRejected(f"{question.text} {question.must_give(self.train.count)}") from None
 
 
 _LN2 = math.log(2.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -231,9 +232,29 @@ def cheapest_perfect(
         except InvalidArgument as refused:
             refusals.append(refused)
     if method != "seeds" and outcomes is not None:
+        nats = math.log(len(outcomes) / delta)
+
+        def vote_within(runs: float) -> PerfectVote:
+            # n runs allow weights with ε₀ = ε/√(nL).
+            weight = rounding.down(epsilon / math.sqrt(runs * nats)) * _HAIR
+            vote = cheapest_vote(
+                notion,
+                epsilon=weight,
+                delta=0.0,
+                outcomes=outcomes,
+                beta=beta,
+                failure=failure,
+                of=of,
+                by=by,
+                below=runs + 1.0,
+            )
+            return PerfectVote(epsilon, delta, weight, vote)
+
+        # θn = ln((k − 1)/β) with θ = ε/(2√(nL)), and half as much again.
+        likely = 6.0 * nats * (math.log(max(2.0, len(outcomes) - 1.0) / beta) / epsilon) ** 2
         fewest = min(below, float(plans[-1].runs)) if plans else below
         try:
-            plans.append(_vote(notion, outcomes, epsilon, delta, beta, failure, of, by, fewest))
+            plans.append(_smallest_vote(vote_within, math.ceil(likely), min(fewest - 1.0, _MOST_RUNS)))
         except InvalidArgument as refused:
             refusals.append(refused)
     elif method == "vote":
@@ -243,65 +264,26 @@ def cheapest_perfect(
     return min(plans, key=lambda plan: plan.runs)
 
 
-def _vote(
-    notion: Notion,
-    outcomes: tuple[Any, ...],
-    epsilon: float,
-    delta: float,
-    beta: float,
-    failure: float,
-    of: str,
-    by: str,
-    below: float,
-) -> PerfectVote:
-    """A vote that is almost the smallest, by iteration.
+def _smallest_vote(vote_within: Callable[[float], PerfectVote], likely: float, most: float) -> PerfectVote:
+    """A vote of at most ``most`` runs that is almost the smallest, by iteration from a ``likely`` size.
 
-    n runs allow weights with ε₀ = ε/√(nL), and these need so many runs. What is needed grows with the root of
-    n, so the iteration from above comes near the smallest n in a few steps. Every step is valid.
+    ``vote_within(runs)`` is the vote with the fewest runs at the weights that so many runs allow. What is
+    needed at these weights grows with the root of their number, so the iteration from above comes near the
+    smallest one in a few steps. Every step is valid.
     """
-    nats = math.log(len(outcomes) / delta)
-    # θn = ln((k − 1)/β) with θ = ε/(2√(nL)), and half as much again.
-    first = 6.0 * nats * (math.log(max(2.0, len(outcomes) - 1.0) / beta) / epsilon) ** 2
-    runs = max(1.0, min(math.ceil(first), below - 1.0, _MOST_RUNS))
+    runs = max(1.0, min(likely, most))
     while True:
         try:
-            plan = _vote_within(notion, outcomes, epsilon, delta, beta, failure, of, by, runs)
+            plan = vote_within(runs)
             break
         except InvalidArgument:
-            if runs >= min(below - 1.0, _MOST_RUNS):
+            if runs >= most:
                 raise
-            runs = min(2.0 * runs, below - 1.0, _MOST_RUNS)
+            runs = min(2.0 * runs, most)
     while plan.runs < _ALMOST * runs:
         runs = float(plan.runs)
         try:
-            plan = _vote_within(notion, outcomes, epsilon, delta, beta, failure, of, by, runs)
+            plan = vote_within(runs)
         except InvalidArgument:
             break
     return plan
-
-
-def _vote_within(
-    notion: Notion,
-    outcomes: tuple[Any, ...],
-    epsilon: float,
-    delta: float,
-    beta: float,
-    failure: float,
-    of: str,
-    by: str,
-    runs: float,
-) -> PerfectVote:
-    """The vote with the fewest runs, at most ``runs``, at the weights that so many runs allow."""
-    weight = rounding.down(epsilon / math.sqrt(runs * math.log(len(outcomes) / delta))) * _HAIR
-    vote = cheapest_vote(
-        notion,
-        epsilon=weight,
-        delta=0.0,
-        outcomes=outcomes,
-        beta=beta,
-        failure=failure,
-        of=of,
-        by=by,
-        below=runs + 1.0,
-    )
-    return PerfectVote(epsilon, delta, weight, vote)

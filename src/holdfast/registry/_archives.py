@@ -126,7 +126,7 @@ def _info(name: str, size: int) -> tarfile.TarInfo:
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedArchive:
     """An archive whose files were written to a folder: their digests, and the statement about them."""
 
     kind: Kind
@@ -162,9 +162,9 @@ class Opened:
         return stated
 
 
-def extract(file: Path | BinaryIO, folder: Path, kind: Kind) -> Opened:
+def extract(file: Path | BinaryIO, folder: Path, kind: Kind) -> OpenedArchive:
     """Write every file of an archive to a folder. Whether they are what was signed is for
-    :meth:`Opened.stated` to say."""
+    :meth:`OpenedArchive.stated` to say."""
     called = getattr(file, "name", "The file") if not isinstance(file, Path) else str(file)
     cut = ArchiveError(f"{called} is not a {kind.name} of Holdfast, or it was cut. Nothing was restored.")
     digests: dict[str, str] = {}
@@ -189,7 +189,7 @@ def extract(file: Path | BinaryIO, folder: Path, kind: Kind) -> Opened:
         raise cut from None
     if not manifest:
         raise cut
-    return Opened(kind, digests, manifest)
+    return OpenedArchive(kind, digests, manifest)
 
 
 def _write(path: Path, content: Any) -> str:

@@ -12,7 +12,7 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,7 @@ __all__ = [
     "smallest_design",
     "table_argument",
     "values_argument",
+    "way_named",
 ]
 
 MOST_ROWS = 2**48
@@ -144,6 +145,22 @@ def least_rows(
         expected = f"large enough for some sample below 2{power} {unit}"
         raise InvalidArgument(argument, expected, value, of=of, reference=by)
     return rows
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+NamedWay = TypeVar("NamedWay", bound=_Named)
+
+
+def way_named(ways: Sequence[NamedWay], name: str, *, of: str) -> NamedWay:
+    """The way of this name among those of a plan."""
+    for way in ways:
+        if way.name == name:
+            return way
+    raise InvalidArgument("name", " or ".join(way.name for way in ways), name, of=of)
 
 
 def chance(value: float, argument: str, *, of: str, by: str) -> float:

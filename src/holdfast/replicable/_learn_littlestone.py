@@ -21,7 +21,7 @@ from holdfast import checks, search
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.records import Record
 from holdfast.replicable._choose import choice_design, choose_rows
-from holdfast.replicable._design import Result
+from holdfast.replicable._design import Result, way_named
 from holdfast.replicable._heavy import list_heavy_hitter, list_heavy_hitter_rows, listed_item
 from holdfast.replicable._littlestone import Reduction, Shatter, most_leaves
 from holdfast.replicable._rounding import divergence
@@ -103,11 +103,7 @@ class LittlestonePlan(Record):
         Args:
             name: The name of a way.
         """
-        for way in self.ways:
-            if way.name == name:
-                return way
-        names = " or ".join(way.name for way in self.ways)
-        raise InvalidArgument("name", names, name, of="LittlestonePlan.way")
+        return way_named(self.ways, name, of="LittlestonePlan.way")
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain values, ready for JSON."""

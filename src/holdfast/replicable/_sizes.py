@@ -20,6 +20,7 @@ from holdfast import checks, rounding, search
 from holdfast.errors import InvalidArgument
 from holdfast.records import Record
 from holdfast.replicable._correlated import MOST_DIMENSIONS as _MOST
+from holdfast.replicable._design import way_named
 from holdfast.replicable._gaussian import gaussian_mean_rows
 from holdfast.replicable._heavy import list_heavy_hitter_rows
 from holdfast.replicable._histogram import histogram_rows
@@ -162,11 +163,7 @@ class SeveralPlan(Record):
         Args:
             name: The name of a way.
         """
-        for way in self.ways:
-            if way.name == name:
-                return way
-        names = " or ".join(way.name for way in self.ways)
-        raise InvalidArgument("name", names, name, of="SeveralPlan.way")
+        return way_named(self.ways, name, of="SeveralPlan.way")
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain values, ready for JSON."""

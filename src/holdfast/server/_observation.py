@@ -128,7 +128,7 @@ def _words(record: logging.LogRecord) -> str:
         text = record.msg
     else:
         text = "message of another library"
-    return without_secrets(text.replace("\r", " ").replace("\n", " "))
+    return redacted(text.replace("\r", " ").replace("\n", " "))
 
 
 def _warning_words(text: str) -> str:
@@ -139,10 +139,10 @@ def _warning_words(text: str) -> str:
     return f"{kind[1]}: {kind[2]}" if kind[1] == DependenceWarning.__name__ else f"a {kind[1]}"
 
 
-def without_secrets(text: str) -> str:
+def redacted(text: str) -> str:
     """The text without tokens, and without passwords in addresses.
 
-    >>> without_secrets("postgresql://me:secret@db/x")
+    >>> redacted("postgresql://me:secret@db/x")
     'postgresql://me:…@db/x'
     """
     return _PASSWORD.sub(r"\1:…@", _TOKEN.sub("hf_…", text))
