@@ -164,7 +164,8 @@ class Answering:
     """Answers the questions of one account from its ``protected`` rows, and tells callbacks of new answers.
 
     ``question_again`` makes the question of an interrupted reservation anew, or returns None. ``look`` is
-    called with new questions before they are asked, and looks at free rows only.
+    called with new questions before they are asked, one for all that read the same columns, and looks at free
+    rows only.
     """
 
     def __init__(
@@ -185,6 +186,7 @@ class Answering:
         self._state = state
         self._question_again = question_again
         self._look = look
+        self._looked: set[frozenset[str] | None] = {None}  # the columns that it was called about
         self._at_hand: dict[str, Answer] = {}
         self._callbacks: dict[object, Callable[[Answer], object]] = {}
 
@@ -362,7 +364,10 @@ class Answering:
         self, members: Sequence[Member], refused: dict[str, Exception] | None, *, stop: bool, apart: bool
     ) -> dict[str, Answer | HoldfastError]:
         """Ask what is new: together where the strategy can, else one by one; or ``apart``."""
-        self._look([member.question for member in members])
+        unseen = {member.question.reads: member.question for member in members}
+        if not self._looked.issuperset(unseen):
+            self._look([question for columns, question in unseen.items() if columns not in self._looked])
+            self._looked.update(unseen)
         outcomes: dict[str, Answer | HoldfastError] = {}
         groups = [members] if self._strategy.together or apart else [[member] for member in members]
         ask: Callable[..., dict[str, float]] = answer_apart if apart else partial(answer_together, stop=stop)

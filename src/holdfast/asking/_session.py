@@ -349,7 +349,7 @@ class Session:
                 refused.update(dict.fromkeys(keys[:1] if stop else keys, closed))
                 return {}
             with self._lock, suppress(Stale):
-                if taken_up := self.take_up(asked):
+                if self.balance.open and (taken_up := self.take_up(asked)):
                     return taken_up
                 if alone and self.balance.open:
                     continue
@@ -465,6 +465,8 @@ class Session:
 
     def interrupted(self) -> list[Interrupted]:
         """The reservations that nobody reads any more and that can be read again."""
+        if not self.balance.open:
+            return []
         with self._lock:
             bodies = {line: body for line, body in self.balance.open.items() if WISHES in body}
             return [self._interrupted(line, body) for line, body in bodies.items() if not _is_read(body)]
@@ -606,7 +608,9 @@ class Session:
         """Refuse if the account is closed. For a question that is ``alone``, wait until every other reading
         is settled, and refuse if one never will be: that its process died may tell about the rows. What was
         interrupted of the questions that are ``asked`` is not waited for."""
-        if alone and self.balance.open:
+        if not self.balance.open and not self.balance.closed:
+            return
+        if alone:
             self.read()
         while True:
             with self._lock:
@@ -628,6 +632,8 @@ class Session:
             self.read()
 
     def _being_read(self, key: str) -> bool:
+        if not self.balance.open:
+            return False
         with self._lock:
             return any(body["subject"] == key and _is_read(body) for body in self.balance.open.values())
 

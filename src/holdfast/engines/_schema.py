@@ -103,6 +103,8 @@ class Schema(Mapping[str, Column]):
         self.columns: Mapping[str, Column] = {
             name: Column(column) if isinstance(column, str) else column for name, column in columns.items()
         }
+        # What was found out about questions of one shape, by whoever checks questions.
+        self.facts: dict[Any, Any] = {}
 
     def __getitem__(self, name: str) -> Column:
         return self.columns[name]

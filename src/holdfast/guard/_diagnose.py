@@ -266,26 +266,26 @@ class Doubts:
         self._setup = setup
         self._done = not (assumed and placed and enough)
         self._lock = threading.Lock()
-        self._columns: set[frozenset[str]] = set()
+        self._looked_at = 0
 
     def look(self, questions: Iterable[Question]) -> None:
-        """Look at the training values of the first few new questions; never raises, unless warnings do."""
+        """Look at the training values of the first few questions, each of other columns than those before it;
+        never raises, unless warnings do."""
         sentence = ""
         for question in questions:
             with self._lock:
                 if self._done:
                     break
                 sentence = self._sentence(question)
-                self._done = bool(sentence) or len(self._columns) >= _MOST_QUESTIONS
+                self._done = bool(sentence) or self._looked_at >= _MOST_QUESTIONS
         if sentence:
             warnings.warn(sentence, DependenceWarning, stacklevel=_depth())
 
     def _sentence(self, question: Question) -> str:
-        """What speaks against independent rows in the values of one question; empty where nothing does, or
-        where its columns were looked at before."""
-        if not isinstance(question, TableQuestion) or question.checked.reads in self._columns:
+        """What speaks against independent rows in the values of one question; empty where nothing does."""
+        if not isinstance(question, TableQuestion):
             return ""
-        self._columns.add(question.checked.reads)
+        self._looked_at += 1
         try:
             if self._in_order:
                 return self._shuffled(question)

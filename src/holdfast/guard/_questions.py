@@ -27,6 +27,7 @@ from holdfast.readings import (
     by_groups,
     curve_question,
     members,
+    resolved,
     with_ranges,
 )
 from holdfast.scoring import (
@@ -113,7 +114,13 @@ class Questions:
         record = record_of(query)
         if record.kind == "cdf":
             return self.curve(record)
-        return self._possible(self._hints.question(record, self.schema, self._session.released))
+        schema, nullable = self.schema, self._setup.nullable
+        if not record.is_settled:
+            record = resolved(record, schema, self._training_rows, nullable)
+        question = TableQuestion.of(record.check(schema, nullable))
+        if question.checked.is_notable:
+            question = self._hints.heeded(question, self._session.released)
+        return self._possible(question)
 
     def curve(self, query: Query) -> CurveQuestion:
         """The question of a whole distribution."""

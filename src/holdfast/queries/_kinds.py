@@ -22,6 +22,7 @@ from holdfast.queries._nodes import PARTS, Call, Column, Literal, Node, text_of
 __all__ = [
     "CONDITIONS",
     "NOTHING",
+    "PARTIAL",
     "Facts",
     "Gap",
     "check_kinds",
@@ -44,6 +45,8 @@ _COMPARED = _ORDERED | {"=", "<>", "in", "not in"}
 _LIKE = frozenset(("like", "not like"))
 CONDITIONS = _COMPARED | _LIKE | {"and", "or", "not", "is null", "is not null", "as boolean"}
 """The operations whose result is true or false."""
+PARTIAL = frozenset(("/", "%", "ln", "sqrt", "power"))
+"""The operations that have no result for some numbers."""
 _RESULT = {
     **dict.fromkeys(_NUMERIC | {"length", "as number", "as whole", *PARTS}, "number"),
     **dict.fromkeys(CONDITIONS, "boolean"),

@@ -16,7 +16,7 @@ from holdfast.engines import REMAINDER, Dialect
 from holdfast.errors import InvalidArgument, QueryRejected
 from holdfast.queries._compile import Compiler
 from holdfast.queries._expression import Expression
-from holdfast.queries._kinds import Gap, check_kinds, gap, kind_of, misfit, when_true
+from holdfast.queries._kinds import PARTIAL, Gap, check_kinds, gap, kind_of, misfit, when_true
 from holdfast.queries._nodes import (
     COMPARISONS,
     Call,
@@ -62,6 +62,8 @@ _UNBOUNDED = ("share", "quantile", "cdf", "histogram")
 
 MOST_OPERATIONS = 5_000
 """The most operations for one row that a question may take."""
+# So many shapes of questions are remembered for one table.
+_MOST_SHAPES = 1_000
 # How often the text of an operation's arguments is written out when the arguments are kept inside its domain.
 _COPIES = {
     "ln": 2,
@@ -126,6 +128,11 @@ class Query(Record):
     def needs_bounds(self) -> bool:
         """Whether it is still to be said where values are clipped."""
         return self.bounds is None and self.kind not in _UNBOUNDED
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing of it is left to the training part: no range, no groups, and no table."""
+        return not (self.groups or self.needs_bounds or self.is_table)
 
     @property
     def statistic(self) -> str:
@@ -267,7 +274,7 @@ def _lift(node: Node, columns: Mapping[str, engines.Column], numbers: list[float
 
 
 def _is_number_column(node: Node, columns: Mapping[str, engines.Column]) -> bool:
-    return isinstance(node, Column) and columns[node.name].kind == "number"
+    return isinstance(node, Column) and node.name in columns and columns[node.name].kind == "number"
 
 
 def _replaced(node: Node, numbers: list[float]) -> Node:
@@ -298,6 +305,8 @@ class CheckedQuery:
         grouped: Whether rows are divided into groups.
         compared_texts: Each column of text with each text that it is tested for equality with, in the
             question or in its filter.
+        is_notable: Whether it compares texts, or reads a column that may lack values or whose times have a
+            zone: then the training part may have something to say about it.
         nodes: What is computed for each row, by name: its ``value``, the ``other`` value, the number of its
             ``group`` and whether it ``passes``.
         pattern: The same without the numbers that columns are compared with.
@@ -319,6 +328,7 @@ class CheckedQuery:
     skips: bool = field(repr=False, compare=False)
     grouped: bool = field(repr=False, compare=False)
     compared_texts: tuple[tuple[str, str], ...] = field(repr=False, compare=False)
+    is_notable: bool = field(repr=False, compare=False)
     nodes: Mapping[str, Node] = field(repr=False, compare=False)
     pattern: Pattern = field(repr=False, compare=False)
     statements: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
@@ -359,9 +369,64 @@ class CheckedQuery:
         return compiler.table.select(**values)
 
 
+@dataclass(frozen=True)
+class _Facts:
+    """What a check finds out about a question, whatever numbers its columns are compared with; see
+    :class:`CheckedQuery`. ``conditions`` names the values that are conditions and count 0 or 1."""
+
+    reads: frozenset[str]
+    column: str | None
+    compared_texts: tuple[tuple[str, str], ...]
+    is_notable: bool
+    conditions: frozenset[str]
+
+
 def check(query: Query, schema: Mapping[str, engines.Column], nullable: Collection[str]) -> CheckedQuery:
-    """Check names, kinds and nulls; see :meth:`holdfast.queries.Query.check`."""
+    """Check names, kinds and nulls; see :meth:`holdfast.queries.Query.check`.
+
+    What was found out about one question holds for all that differ from it only in the numbers that columns
+    are compared with. Not where an operation has no result for some numbers: there they decide.
+    """
     schema = schema if isinstance(schema, engines.Schema) else engines.Schema(schema)
+    nodes = _nodes_of(query)
+    pattern = Pattern.of(nodes, schema.columns)
+    shape = query.kind, query.nulls, query.by, pattern, frozenset(nullable)
+    facts = schema.facts.get(shape)
+    if facts is None:
+        facts = _facts_of(query, schema, frozenset(nullable))
+        if not any(
+            isinstance(part, Call) and part.op in PARTIAL for node in nodes.values() for part in walk(node)
+        ):
+            if len(schema.facts) >= _MOST_SHAPES:
+                schema.facts.clear()
+            schema.facts[shape] = facts
+    if facts.conditions:
+        nodes = {name: _counted(name, node, facts) for name, node in nodes.items()}
+        lifted = tuple((name, _counted(name, node, facts)) for name, node in pattern.nodes)
+        pattern = Pattern(lifted, pattern.numbers)
+    filters, skips, grouped = query.where is not None, query.nulls == "skip", bool(query.groups)
+    return CheckedQuery(
+        query=query,
+        schema=schema,
+        kind=query.statistic,
+        counts=filters or skips or grouped,
+        bounds=query.bounds or (0.0, 1.0),
+        other_bounds=query.other_bounds,
+        missing=query.missing,
+        reads=facts.reads,
+        column=facts.column,
+        filters=filters,
+        skips=skips,
+        grouped=grouped,
+        compared_texts=facts.compared_texts,
+        is_notable=facts.is_notable,
+        nodes=nodes,
+        pattern=pattern,
+    )
+
+
+def _facts_of(query: Query, schema: engines.Schema, nullable: frozenset[str]) -> _Facts:
+    """What the check finds out; refuses the question where it does not fit."""
     columns, parts = schema.columns, query.parts
     for value in query.values:
         kinds = {"share": ("boolean",), "mean": ("number",), "quantile": ("number",)}
@@ -375,35 +440,30 @@ def check(query: Query, schema: Mapping[str, engines.Column], nullable: Collecti
             "put part of it in a column of its own."
         )
     _supported(query, schema)
-    gap_found = _first_gap(query, columns, frozenset(nullable))
+    gap_found = _first_gap(query, columns, nullable)
     if gap_found is not None and query.nulls is None:
         raise QueryRejected(_what_nulls_count_as(query, gap_found))
-    nodes = _nodes_of(query, columns)
-    filters, skips, grouped = query.where is not None, query.nulls == "skip", bool(query.groups)
-    return CheckedQuery(
-        query=query,
-        schema=schema,
-        kind=query.statistic,
-        counts=filters or skips or grouped,
-        bounds=query.bounds or (0.0, 1.0),
-        other_bounds=query.other_bounds,
-        missing=query.missing,
-        reads=frozenset().union(*(part.columns for part in parts)),
+    values = {"value": query.expression} | ({} if query.other is None else {"other": query.other})
+    reads = frozenset().union(*(part.columns for part in parts))
+    compared_texts = _compared_texts(query, columns)
+    return _Facts(
+        reads=reads,
         column=_mean_column(query),
-        filters=filters,
-        skips=skips,
-        grouped=grouped,
-        compared_texts=_compared_texts(query, columns),
-        nodes=nodes,
-        pattern=Pattern.of(nodes, columns),
+        compared_texts=compared_texts,
+        is_notable=bool(compared_texts) or any(name in nullable or columns[name].zoned for name in reads),
+        conditions=frozenset(
+            name
+            for name, value in values.items()
+            if query.kind != "share" and kind_of(value.node, columns) == "boolean"
+        ),
     )
 
 
-def _nodes_of(query: Query, columns: Mapping[str, engines.Column]) -> dict[str, Node]:
-    """What is computed for each row, by name."""
-    computed = {"value": _as_number(query, query.expression.node, columns)}
+def _nodes_of(query: Query) -> dict[str, Node]:
+    """What is computed for each row, by name, where conditions are left as they are."""
+    computed = {"value": query.expression.node}
     if query.other is not None:
-        computed["other"] = _as_number(query, query.other.node, columns)
+        computed["other"] = query.other.node
     if query.groups:
         pairs = [(part.node, number(float(place))) for place, part in enumerate(query.groups)]
         computed["group"] = Call("case", tuple(node for pair in pairs for node in pair))
@@ -412,10 +472,9 @@ def _nodes_of(query: Query, columns: Mapping[str, engines.Column]) -> dict[str, 
     return computed
 
 
-def _as_number(query: Query, node: Node, columns: Mapping[str, engines.Column]) -> Node:
+def _counted(name: str, node: Node, facts: _Facts) -> Node:
     """A condition counts 0 or 1, except in a share, which counts conditions itself."""
-    condition = query.kind != "share" and kind_of(node, columns) == "boolean"
-    return Call("as number", (node,)) if condition else node
+    return Call("as number", (node,)) if name in facts.conditions else node
 
 
 def _mean_column(query: Query) -> str | None:

@@ -62,14 +62,6 @@ class Hints:
         self._texts: dict[tuple[int, str], frozenset[str] | None] = {}
         self._empty: frozenset[str] | None = None
 
-    def question(
-        self, query: Query, schema: Schema, answered: Callable[[str], object | None]
-    ) -> TableQuestion:
-        """A question with its ranges and groups in place, checked, and with notes about it."""
-        training = None if self._training is None else self._training.rows
-        checked = resolved(query, schema, training, self._nullable).check(schema, self._nullable)
-        return self.heeded(TableQuestion.of(checked), answered)
-
     def heeded(self, question: TableQuestion, answered: Callable[[str], object | None]) -> TableQuestion:
         """The question with notes about it; raises :class:`~holdfast.errors.QueryRejected` for a text that is
         a near miss. ``answered`` tells by its key whether a question was answered before, which is never
