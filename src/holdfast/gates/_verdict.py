@@ -12,8 +12,8 @@ from typing import Any
 from holdfast.asking import Released
 from holdfast.coding import MICRO
 from holdfast.errors import MissingExtra
-from holdfast.gates._tasks import Floats, GateDefinition
-from holdfast.ledger import BookError, Receipt
+from holdfast.gates._tasks import Candidate, Floats, GateDefinition, kept
+from holdfast.ledger import Book, BookError, Receipt
 from holdfast.records import Record, amount, framed_html, html_table, interval_words
 
 
@@ -190,6 +190,59 @@ class GateReport(Record):
             )
             for version in self.versions
         ]
+
+
+class Promotions:
+    """The promotions of one gate, as its book has them.
+
+    Args:
+        book: The account book of the gate.
+        definition: What the gate is about.
+        incumbent: The digest under which the scores of the first incumbent are kept.
+    """
+
+    def __init__(self, book: Book, definition: GateDefinition, incumbent: str) -> None:
+        self._book, self._definition = book, definition
+        self.versions = [Version(definition.name, 0.0, 0.0, 0)]
+        self.declared = 0  # how many times scores were declared as seen
+        self._digests = [incumbent]  # under which the scores of each version are kept
+
+    def follow(self) -> None:
+        """Take in the promotions and declarations that were written since the last look."""
+        while self._book.about(declaration_subject(self.declared), "release") is not None:
+            self.declared += 1
+        while (event := self._book.about(promotion_subject(len(self.versions)), "act")) is not None:
+            margin = self._definition.margin(event.body["steps"])
+            total = self.newest.total + margin
+            self.versions.append(Version(event.body["name"], margin, total, event.body["place"]))
+            self._digests.append(event.body["scores"])
+
+    @property
+    def newest(self) -> Version:
+        """The version that a candidate has to beat now."""
+        return self.versions[-1]
+
+    def newest_scores(self) -> Candidate:
+        """The scores of the newest version."""
+        return self.scores_of(len(self.versions) - 1)
+
+    def promoted_since(self, versions: int) -> bool:
+        """Whether the book has a promotion beyond so many versions."""
+        return self._book.about(promotion_subject(versions), "act") is not None
+
+    def scores_of(self, version: int) -> Candidate:
+        """The scores of a version, by its place among all of them."""
+        return Candidate.from_bytes(kept(self._book, self._digests[version]))
+
+
+def promotion_subject(number: int) -> str:
+    """The subject of the book's line about a promotion."""
+    return f"promotion {number}"
+
+
+def declaration_subject(number: int) -> str:
+    """The subject of the book's line about scores that were declared as seen."""
+    return f"seen {number}"
 
 
 def _code_span(name: str) -> str:
