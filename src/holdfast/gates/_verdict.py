@@ -236,12 +236,12 @@ class Promotions:
 
 
 def promotion_subject(number: int) -> str:
-    """The subject of the book's line about a promotion."""
+    """The subject of the book's line about the promotion with this ``number``."""
     return f"promotion {number}"
 
 
 def declaration_subject(number: int) -> str:
-    """The subject of the book's line about scores that were declared as seen."""
+    """The subject of the book's line about scores that were declared as seen, with its ``number`` from 0."""
     return f"seen {number}"
 
 
@@ -256,7 +256,8 @@ def _plain_markdown(text: str) -> str:
 
 
 def recorded_verdict(definition: GateDefinition, released: Released) -> Verdict:
-    """The verdict that a line of the book holds."""
+    """The verdict that was ``released``, as a line of the book has it, in the words of a gate's
+    ``definition``."""
     answer = released.answer
     if answer is None or "promoted" not in answer:
         raise BookError("The account book has a line about a candidate that is no verdict.")
@@ -280,7 +281,15 @@ def recorded_verdict(definition: GateDefinition, released: Released) -> Verdict:
 def refused_verdict(
     definition: GateDefinition, name: str, incumbent: str, *, differing: int, level: float
 ) -> Verdict:
-    """The refusal of a candidate whose outputs differ on too few tasks; nothing about it is in the book."""
+    """The refusal of a candidate whose outputs differ on too few tasks; nothing about it is in the book.
+
+    Args:
+        definition: What the gate is about.
+        name: What the candidate is called.
+        incumbent: What it would have been compared with.
+        differing: On how many tasks the outputs differ.
+        level: The error probability of the test, as ln(1/δ).
+    """
     return Verdict(
         promoted=False,
         margin=0.0,
@@ -303,7 +312,14 @@ def refused_verdict(
 def report_rows(
     definition: GateDefinition, versions: Sequence[Version], scores: Iterable[Floats], nats: float
 ) -> list[dict[str, Any]]:
-    """The rows of the report: the exact score of each version, and its gain over the first one."""
+    """The rows of the report: the exact score of each version, and its gain over the first one.
+
+    Args:
+        definition: What the gate is about.
+        versions: The versions, in the order of their promotions.
+        scores: The scores of each of them on all tasks.
+        nats: ln(1/δ) of each interval.
+    """
     rows: list[dict[str, Any]] = []
     first: Floats | None = None
     for version, values in zip(versions, scores, strict=True):
