@@ -43,7 +43,8 @@ class Expected:
 
     @classmethod
     def of(cls, column: Column, target: str, metric: str) -> Expected:
-        """What predictions have to be, by the type of the target column."""
+        """What predictions of the ``target`` have to be, by the type of its column and by the board's
+        ``metric``."""
         kind = column.kind
         if metric == "brier" and kind not in ("number", "boolean"):
             raise QueryRejected(

@@ -55,9 +55,12 @@ from holdfast.gates._tasks import (
 )
 from holdfast.gates._verdict import (
     GateReport,
+    Promotions,
     Verdict,
     Version,
     assumed,
+    declaration_subject,
+    promotion_subject,
     recorded_verdict,
     refused_verdict,
     report_rows,
@@ -213,9 +216,7 @@ class Gate:
         self._session = open_session(book, account, agreed)
         opening = book.opening
         assert opening is not None
-        self._versions = [Version(definition.name, 0.0, 0.0, 0)]
-        self._keys = [opening.body["incumbent"]]  # under which the scores of each version are kept
-        self._declared = 0  # how many times scores were declared as seen
+        self._promotions = Promotions(book, definition, opening.body["incumbent"])
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -257,14 +258,14 @@ class Gate:
         """The line of promotions: the first incumbent, then every candidate that was promoted, in order."""
         with self._session.turn():
             self._session.read()
-            self._follow()
-            return tuple(self._versions)
+            self._promotions.follow()
+            return tuple(self._promotions.versions)
 
     @property
     def history(self) -> tuple[Verdict, ...]:
         """Every verdict, in the order of the book."""
         with self._session.turn():
-            self._follow()
+            self._promotions.follow()
             lines = [released for _, released in self._session.history()]
             return tuple(self._verdict(released) for released in lines if _is_verdict(released))
 
@@ -302,7 +303,7 @@ class Gate:
         """
         self._session.read()
         with self._session.turn():
-            self._follow()
+            self._promotions.follow()
             nats = self._level(self._session.account)
         definition = self._definition
         return certified_gain(
@@ -313,7 +314,7 @@ class Gate:
         """What a person wants to know before submitting: everything here is public."""
         needed = self.needed_gain()
         versions, balance = self.promotions, self._session.balance
-        submissions = balance.confirmed + balance.surprised - self._declared
+        submissions = balance.confirmed + balance.surprised - self._promotions.declared
         return {
             "tasks": len(self.tasks),
             "promise": self.promise,
@@ -398,8 +399,8 @@ class Gate:
         with self._session.turn(), reader() as process:
             for _ in range(_MOST_TRIES):
                 self._session.read()
-                self._follow()
-                key = _declaration(self._declared)
+                self._promotions.follow()
+                key = declaration_subject(self._promotions.declared)
                 asked = Asked(key, f"{count} scores were seen", lambda _: FixedPrice(nats), process)
                 reserved = self._session.reserve([asked]).get(key)
                 if reserved is None:
@@ -418,14 +419,14 @@ class Gate:
             self._session.read()
 
             def body(account: Account) -> dict[str, Any]:
-                self._follow()
-                return {"versions": len(self._versions), "nats": self._report_nats(account)}
+                self._promotions.follow()
+                return {"versions": len(self._promotions.versions), "nats": self._report_nats(account)}
 
             fixed = self._session.close_for_report(_REPORT, body, permit=None)
             if fixed is None:
                 raise Closed("The gate is closed: there is no report without a gate that is open.")
-            self._follow()
-            versions = tuple(self._versions[: fixed["versions"]])
+            self._promotions.follow()
+            versions = tuple(self._promotions.versions[: fixed["versions"]])
             if self._session.told(_REPORTED) is None:
                 self._session.record("act", {"versions": self._exact(versions, fixed["nats"])}, _REPORTED)
             reported = self._session.told(_REPORTED)
@@ -435,7 +436,7 @@ class Gate:
             versions=tuple(answers["versions"]),
             text=report_words(
                 self._definition,
-                submissions=self._session.account.steps - self._declared,
+                submissions=self._session.account.steps - self._promotions.declared,
                 promotions=len(versions) - 1,
                 book=self._book.identity,
                 line=line,
@@ -452,7 +453,7 @@ class Gate:
         for _ in range(_MOST_TRIES):
             self._session.read()
             self._give_back_interrupted()
-            self._follow()
+            self._promotions.follow()
             released = self._session.released(key)
             if released is not None:
                 return replace(self._verdict(released), repeated=True, cost=0.0)
@@ -470,7 +471,7 @@ class Gate:
                     asked=settled.nats,
                     spent=self.spent,
                 )
-            self._follow()
+            self._promotions.follow()
             released = self._session.released(key)
             assert released is not None
             return self._verdict(released)
@@ -488,7 +489,9 @@ class Gate:
                 return None
             versions = reserved.prepared.versions
             settled = self._compared(reserved.prepared, candidate, name, key, sealed, reserved.line)
-            recorded = self._session.settle([settled], unless=lambda: self._promoted_since(versions))
+            recorded = self._session.settle(
+                [settled], unless=lambda: self._promotions.promoted_since(versions)
+            )
         return recorded[0] if recorded else None
 
     def _give_back_interrupted(self) -> None:
@@ -506,7 +509,7 @@ class Gate:
 
     def _prepare(self, account: Account) -> _Prepared:
         """Everything about a comparison but the scores, from public facts and earlier verdicts."""
-        self._follow()
+        self._promotions.follow()
         nats = self._level(account)
         definition = self._definition
         if definition.steps_shown(np.ones(len(definition.ids)), nats) is None:
@@ -516,18 +519,20 @@ class Gate:
                 spent=account.spent,
             )
         prices = PromotionAlphabet(definition.most_steps, account.experience)
-        return _Prepared(nats, prices, len(self._versions), account.steps - self._declared + 1)
+        return _Prepared(
+            nats, prices, len(self._promotions.versions), account.steps - self._promotions.declared + 1
+        )
 
     def _level(self, account: Account) -> float:
         """ln(1/δ) of the next comparison."""
         nats = account.nats()
-        return nats - math.log(len(self._versions)) if self.promise == "fdr" else nats
+        return nats - math.log(len(self._promotions.versions)) if self.promise == "fdr" else nats
 
     def _compared(
         self, prepared: _Prepared, candidate: Candidate, name: str, key: str, sealed: bool, line: int
     ) -> Settled:
         """Compare the scores, the only place that does; the result is what may leave."""
-        incumbent = self._scores_of(len(self._versions) - 1)
+        incumbent = self._promotions.newest_scores()
 
         def compare() -> int:
             steps = self._definition.steps_shown(candidate.values - incumbent.values, prepared.nats)
@@ -545,7 +550,7 @@ class Gate:
             "promoted": steps is not None,
             "name": name,
             "steps": steps,
-            "incumbent": self._versions[-1].name,
+            "incumbent": self._promotions.newest.name,
             "place": prepared.place,
             "nats": prepared.nats,
             "sealed": sealed,
@@ -558,29 +563,12 @@ class Gate:
                 "place": prepared.place,
                 "scores": content_of(candidate.to_bytes()).under(self._book.secret),
             }
-            acts = (Entry("act", body, _promotion(prepared.versions)),)
+            acts = (Entry("act", body, promotion_subject(prepared.versions)),)
         return Settled(key, line, prepared.prices.price(steps), steps is not None, released, acts=acts)
-
-    def _promoted_since(self, versions: int) -> bool:
-        """Whether the book has a promotion beyond so many versions."""
-        return self._book.about(_promotion(versions), "act") is not None
-
-    def _follow(self) -> None:
-        """Take in the promotions and declarations that were written since the last look."""
-        while self._book.about(_declaration(self._declared), "release") is not None:
-            self._declared += 1
-        while (event := self._book.about(_promotion(len(self._versions)), "act")) is not None:
-            margin = self._definition.margin(event.body["steps"])
-            total = self._versions[-1].total + margin
-            self._versions.append(Version(event.body["name"], margin, total, event.body["place"]))
-            self._keys.append(event.body["scores"])
-
-    def _scores_of(self, version: int) -> Candidate:
-        return Candidate.from_bytes(kept(self._book, self._keys[version]))
 
     def _differs_too_little(self, candidate: Candidate, name: str) -> Verdict | None:
         """A free refusal for a candidate whose outputs differ on too few tasks, whatever its scores are."""
-        incumbent = self._scores_of(len(self._versions) - 1)
+        incumbent = self._promotions.newest_scores()
         if candidate.outputs is None or incumbent.outputs is None:
             return None
         differs = np.array(
@@ -590,20 +578,22 @@ class Gate:
         if self._definition.steps_shown(differs.astype(np.float64), nats) is not None:
             return None
         count = int(differs.sum())
-        return refused_verdict(self._definition, name, self._versions[-1].name, differing=count, level=nats)
+        return refused_verdict(
+            self._definition, name, self._promotions.newest.name, differing=count, level=nats
+        )
 
     def _verdict(self, released: Released) -> Verdict:
         return recorded_verdict(self._definition, released)
 
     def _report_nats(self, account: Account) -> float:
         """ln(1/δ) of each interval of the report: a score for every version, a gain for all but the first."""
-        intervals = 2 * len(self._versions) - 1
+        intervals = 2 * len(self._promotions.versions) - 1
         if self.promise == "family":
             return account.last_nats(intervals)
         return -math.log(account.failure) + account.spent + math.log(intervals)
 
     def _exact(self, versions: Sequence[Version], nats: float) -> list[dict[str, Any]]:
-        scores = (self._scores_of(number).values for number in range(len(versions)))
+        scores = (self._promotions.scores_of(number).values for number in range(len(versions)))
         return report_rows(self._definition, versions, scores, nats)
 
 
@@ -624,16 +614,6 @@ class _Prepared:
 
 def _first_given(*names: str | None) -> str:
     return next(name for name in names if name is not None)
-
-
-def _promotion(number: int) -> str:
-    """The subject of the book's line about a promotion."""
-    return f"promotion {number}"
-
-
-def _declaration(number: int) -> str:
-    """The subject of the book's line about scores that were declared as seen."""
-    return f"seen {number}"
 
 
 def _is_verdict(released: Released) -> bool:

@@ -272,17 +272,17 @@ def default_step(tasks: int) -> float:
 
 
 def content_of(content: bytes) -> Content:
-    """The digest of kept bytes, as the lines of a book have it."""
+    """The digest of ``content`` that is kept, as the lines of a book have it."""
     return Content(hashlib.sha256(content).digest(), None)
 
 
 def keep(book: Book, content: bytes) -> None:
-    """Keep bytes beside the book, under their own keyed digest: nothing kept before is overwritten."""
+    """Keep ``content`` beside the book, under its own keyed digest: nothing kept before is overwritten."""
     book.keep(f"gate {content_of(content).under(book.secret)}", content)
 
 
 def kept(book: Book, digest: str) -> bytes:
-    """What was kept under a digest."""
+    """What was kept beside the ``book`` under this ``digest``."""
     content = book.kept(f"gate {digest}")
     if content is None or content_of(content).under(book.secret) != digest:
         raise BookError(f"The account book {book.name} has lost scores of this gate, or they were changed.")

@@ -12,8 +12,8 @@ from typing import Any
 from holdfast.asking import Released
 from holdfast.coding import MICRO
 from holdfast.errors import MissingExtra
-from holdfast.gates._tasks import Floats, GateDefinition
-from holdfast.ledger import BookError, Receipt
+from holdfast.gates._tasks import Candidate, Floats, GateDefinition, kept
+from holdfast.ledger import Book, BookError, Receipt
 from holdfast.records import Record, amount, framed_html, html_table, interval_words
 
 
@@ -192,6 +192,59 @@ class GateReport(Record):
         ]
 
 
+class Promotions:
+    """The promotions of one gate, as its book has them.
+
+    Args:
+        book: The account book of the gate.
+        definition: What the gate is about.
+        incumbent: The digest under which the scores of the first incumbent are kept.
+    """
+
+    def __init__(self, book: Book, definition: GateDefinition, incumbent: str) -> None:
+        self._book, self._definition = book, definition
+        self.versions = [Version(definition.name, 0.0, 0.0, 0)]
+        self.declared = 0  # how many times scores were declared as seen
+        self._digests = [incumbent]  # under which the scores of each version are kept
+
+    def follow(self) -> None:
+        """Take in the promotions and declarations that were written since the last look."""
+        while self._book.about(declaration_subject(self.declared), "release") is not None:
+            self.declared += 1
+        while (event := self._book.about(promotion_subject(len(self.versions)), "act")) is not None:
+            margin = self._definition.margin(event.body["steps"])
+            total = self.newest.total + margin
+            self.versions.append(Version(event.body["name"], margin, total, event.body["place"]))
+            self._digests.append(event.body["scores"])
+
+    @property
+    def newest(self) -> Version:
+        """The version that a candidate has to beat now."""
+        return self.versions[-1]
+
+    def newest_scores(self) -> Candidate:
+        """The scores of the newest version."""
+        return self.scores_of(len(self.versions) - 1)
+
+    def promoted_since(self, versions: int) -> bool:
+        """Whether the book has a promotion beyond so many versions."""
+        return self._book.about(promotion_subject(versions), "act") is not None
+
+    def scores_of(self, version: int) -> Candidate:
+        """The scores of a version, by its place among all of them."""
+        return Candidate.from_bytes(kept(self._book, self._digests[version]))
+
+
+def promotion_subject(number: int) -> str:
+    """The subject of the book's line about the promotion with this ``number``."""
+    return f"promotion {number}"
+
+
+def declaration_subject(number: int) -> str:
+    """The subject of the book's line about scores that were declared as seen, with its ``number`` from 0."""
+    return f"seen {number}"
+
+
 def _code_span(name: str) -> str:
     """A name in a Markdown table. It may come from anyone, so it must not end the span or the cell."""
     return f"`{name.replace('`', chr(39)).replace('|', chr(92) + '|')}`"
@@ -203,7 +256,8 @@ def _plain_markdown(text: str) -> str:
 
 
 def recorded_verdict(definition: GateDefinition, released: Released) -> Verdict:
-    """The verdict that a line of the book holds."""
+    """The verdict that was ``released``, as a line of the book has it, in the words of a gate's
+    ``definition``."""
     answer = released.answer
     if answer is None or "promoted" not in answer:
         raise BookError("The account book has a line about a candidate that is no verdict.")
@@ -227,7 +281,15 @@ def recorded_verdict(definition: GateDefinition, released: Released) -> Verdict:
 def refused_verdict(
     definition: GateDefinition, name: str, incumbent: str, *, differing: int, level: float
 ) -> Verdict:
-    """The refusal of a candidate whose outputs differ on too few tasks; nothing about it is in the book."""
+    """The refusal of a candidate whose outputs differ on too few tasks; nothing about it is in the book.
+
+    Args:
+        definition: What the gate is about.
+        name: What the candidate is called.
+        incumbent: What it would have been compared with.
+        differing: On how many tasks the outputs differ.
+        level: The error probability of the test, as ln(1/δ).
+    """
     return Verdict(
         promoted=False,
         margin=0.0,
@@ -250,7 +312,14 @@ def refused_verdict(
 def report_rows(
     definition: GateDefinition, versions: Sequence[Version], scores: Iterable[Floats], nats: float
 ) -> list[dict[str, Any]]:
-    """The rows of the report: the exact score of each version, and its gain over the first one."""
+    """The rows of the report: the exact score of each version, and its gain over the first one.
+
+    Args:
+        definition: What the gate is about.
+        versions: The versions, in the order of their promotions.
+        scores: The scores of each of them on all tasks.
+        nats: ln(1/δ) of each interval.
+    """
     rows: list[dict[str, Any]] = []
     first: Floats | None = None
     for version, values in zip(versions, scores, strict=True):

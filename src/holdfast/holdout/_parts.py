@@ -164,7 +164,7 @@ class ValuesOfRows(ABC):
 
     @abstractmethod
     def sums(self, part: RowsOf) -> ValueSums:
-        """The values on one part, added up. Reads the part."""
+        """The values on one ``part``, added up. Reads the part."""
 
     def level(self, part: RowsOf) -> Fraction:
         """The mean on one part, exactly. Reads the part."""
@@ -184,6 +184,7 @@ class FunctionOfRows(ValuesOfRows):
     key: str | None = None
 
     def sums(self, part: RowsOf) -> ValueSums:
+        """The values on one ``part``, added up. Reads the part."""
         return ValueSums.of(self.function(part.shown()), part.count)
 
 
@@ -204,6 +205,7 @@ class ExpressionOfRows(ValuesOfRows):
         return self.checked.query.key
 
     def sums(self, part: RowsOf) -> ValueSums:
+        """The values on one ``part``, added up. Reads the part."""
         if part.rows is None:
             raise NotValues
         sums = part.rows.sums(self.checked, squares=False)
@@ -334,7 +336,7 @@ class TwoParts:
             return question.level(self.train)
 
     def sums_in_training(self, question: FunctionOfRows) -> ValueSums:
-        """The values on the training rows, added up; what is wrong with them shows here."""
+        """The values of a ``question`` on the training rows, added up; what is wrong with them shows here."""
         with self._refusing(question):
             return question.sums(self.train)
 

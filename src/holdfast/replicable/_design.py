@@ -156,7 +156,7 @@ NamedWay = TypeVar("NamedWay", bound=_Named)
 
 
 def way_named(ways: Sequence[NamedWay], name: str, *, of: str) -> NamedWay:
-    """The way of this name among those of a plan."""
+    """The way of this name among the ``ways`` of a plan."""
     for way in ways:
         if way.name == name:
             return way

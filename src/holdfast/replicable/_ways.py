@@ -368,15 +368,16 @@ def widest(failure: Callable[[float], float], beta: float, widest_of_all: float)
 
     A failure bound falls and then rises with the width, so the search starts from the wide end.
     """
-    if failure(widest_of_all) <= beta:
-        return widest_of_all
-    above, at_above = widest_of_all, beta - failure(widest_of_all)
+
+    def room(width: float) -> float:
+        return beta - failure(width)
+
+    above, at_above = widest_of_all, room(widest_of_all)
+    if at_above >= 0.0:
+        return above
     for _ in range(30):
-        below = 0.8 * above
-        at_below = beta - failure(below)
+        below, at_below = 0.8 * above, room(0.8 * above)
         if at_below >= 0.0:
-            return search.safe_root(
-                lambda width: beta - failure(width), below, above, at_below, at_above, narrow=1e-12 * above
-            )
+            return search.safe_root(room, below, above, at_below, at_above, narrow=1e-12 * above)
         above, at_above = below, at_below
     return None

@@ -269,6 +269,11 @@ class Cells:
         return self.rows / self.variance_factor
 
     @property
+    def independent(self) -> bool:
+        """Whether the rows themselves are independent: they are no states of a chain, and not in units."""
+        return not self.norm
+
+    @property
     def inflation(self) -> tuple[float, float]:
         """How many times larger the deviation of each value's mean is than that of independent rows."""
         return math.sqrt(self.variance_factor), math.sqrt(self.variance_factor)

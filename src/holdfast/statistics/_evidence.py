@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from holdfast import search
 from holdfast.statistics._cells import Cells
 from holdfast.statistics._product import Crossing, Form, best_rate, least_radius, lower_end
-from holdfast.statistics._units import UnitCells, crossing_of
+from holdfast.statistics._units import crossing_of
 from holdfast.tails import Tail
 
 # Without training rows an average of bets is used, for standard deviations that halve from half the range.
@@ -96,7 +96,7 @@ class Bets(Evidence):
 
     @property
     def independent(self) -> bool:
-        return not isinstance(self.cells, UnitCells) and not self.cells.norm
+        return self.cells.independent
 
     def lower(self, form: Form, level: float, *, offset: float = 0.0, lowest: float = -math.inf) -> float:
         return lower_end(crossing_of(self.cells, form, offset), level, self._rates(form, level), lowest)

@@ -99,6 +99,10 @@ class UnitCells(Cells):
         return np.asarray(self.copies * self.sums[self.group == group].sum(axis=0))
 
     @property
+    def independent(self) -> bool:
+        return False
+
+    @property
     def inflation(self) -> tuple[float, float]:
         around = self.around(*self.mean)
         first, second = (
