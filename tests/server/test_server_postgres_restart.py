@@ -15,7 +15,7 @@ import pytest
 
 from holdfast import Guard
 from holdfast.errors import DatabaseAway, QueryRejected
-from holdfast.ledger import Book, BookError, _postgres
+from holdfast.ledger import Book, BookError, Database
 from holdfast.registry import StoreError
 from holdfast.server import Policy, Service
 
@@ -132,7 +132,7 @@ def test_a_line_whose_fate_is_unknown_is_looked_up_before_it_is_sent_again(clust
                 self._connection.execute("SELECT 1")
             return done
 
-    database, run = book._lines._database, _postgres.Database.run
+    database, run = book._lines._database, Database.run
     database.run = lambda work, **options: run(database, lambda one: work(Losing(one)), **options)
     book.append("open", {"n": 1}, after=0)
     assert lost == {"after": 0, "before": 0}
@@ -142,12 +142,11 @@ def test_a_line_whose_fate_is_unknown_is_looked_up_before_it_is_sent_again(clust
     book.close()
 
 
-def test_readiness_tells_the_truth_while_the_database_is_away(cluster, tmp_path, monkeypatch):
+def test_readiness_tells_the_truth_while_the_database_is_away(cluster, tmp_path):
     service = Service(tmp_path, books=cluster.get_uri())
     secret = service.tokens.issue("ann", role="analyst")[0]
     assert service.ready() == []
     control(cluster, "-m", "fast", "stop")
-    monkeypatch.setattr(_postgres, "PATIENCE", 0.2)
     problems = service.ready()
     assert problems == ["The database of the account books does not answer."]
     socket = cluster.get_uri().partition("host=")[2]
