@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
-import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,7 @@ from holdfast.errors import DatabaseAway, QueryRejected
 from holdfast.ledger import Book, BookError, Database
 from holdfast.registry import StoreError
 from holdfast.server import Policy, Service
+from waiting import wait_until
 
 PEOPLE, QUESTIONS = 3, 12
 
@@ -39,21 +40,20 @@ def control(cluster, *arguments):
     pg_ctl(["-w", *arguments], pgdata=cluster.pgdata, user=cluster.system_user, timeout=60)
 
 
-def restart(cluster, mode, pause=0.0):
+def restart(cluster, mode):
     control(cluster, "-m", mode, "stop")
-    time.sleep(pause)
     socket = cluster.get_uri().partition("host=")[2]
     control(cluster, "-o", '-h ""', "-o", f"-k {socket}", "-l", str(cluster.log), "start")
 
 
 def insisting(ask):
     """Ask until there is an answer: what a client with a key does."""
-    for _ in range(200):
-        try:
-            return ask()
-        except (BookError, StoreError):
-            time.sleep(0.05)
-    raise AssertionError("the service did not come back")
+
+    def answers():
+        with suppress(BookError, StoreError):
+            return [ask()]
+
+    return wait_until(answers)[0]
 
 
 def test_a_restart_under_load_loses_nothing_and_pays_nothing_twice(cluster, tmp_path):
