@@ -84,10 +84,10 @@ class Shell:
             create_app_session(input=pipe, output=DummyOutput()),
             mock.patch.object(sys, "stdin", Terminal()),
             mock.patch.object(PromptSession, "prompt", echoed),
-            pytest.raises(SystemExit),
         ):
             pipe.send_text("".join(f"{line}\r" for line in typed))
-            main(arguments)
+            with pytest.raises(SystemExit):
+                main(arguments)
         return printed.getvalue()
 
 
