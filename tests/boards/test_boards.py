@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import betaincinv
 
-from holdfast.boards import PreparedComparison, _board
+from holdfast.boards import PreparedComparison
 from holdfast.coding import LadderGrid
 from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
 from holdfast.guard import Asker, Board
@@ -171,6 +171,11 @@ def test_the_order_of_the_labels_is_told_by_nothing(labels):
     assert words.ids == sorted(words.ids)
 
 
+def unordered(patch):
+    """Rows stay in the order in which they come."""
+    patch.setattr(pd.DataFrame, "sort_values", lambda table, *arguments, **options: table)
+
+
 def test_keys_in_the_order_of_the_table_give_it_away(labels, monkeypatch):
     """The twin: rows as they come. Who submits one 1 and zeros learns from the key where that id stands; in a
     table sorted by its labels, that is its label."""
@@ -192,7 +197,7 @@ def test_keys_in_the_order_of_the_table_give_it_away(labels, monkeypatch):
         return sum((place_of(board, id) >= 40 - ones) == y for id, y in few.to_numpy().tolist())
 
     assert guessed_right() < 40
-    monkeypatch.setattr(_board, "_by_id", lambda table, *_: table)
+    unordered(monkeypatch)
     assert guessed_right() == 40
 
 
@@ -200,7 +205,7 @@ def test_a_board_from_before_rows_were_ordered_goes_on_with_its_rows(labels, tmp
     shuffled = labels.sample(frac=1, random_state=3)
     place = {"keep": tmp_path / "kept", "ledger": tmp_path / "book"}
     with monkeypatch.context() as before:
-        before.setattr(_board, "_by_id", lambda table, *_: table)
+        unordered(before)
         old = Board(shuffled, target="y", start=0.5, **place)
         told = old.submit(table(labels, 0.7), asker=Asker("ann"))
         old.close()

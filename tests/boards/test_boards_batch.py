@@ -342,6 +342,7 @@ def kill_one(place, moment):
     told = []
     try:
         ours.recv()
+        # The moment is what is tried: any one may be the last.
         time.sleep(moment)
         process.kill()
         process.join()

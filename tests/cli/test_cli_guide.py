@@ -19,13 +19,22 @@ import pytest
 from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
+from prompt_toolkit.shortcuts import PromptSession
 
-from holdfast.cli import _prompt, account, main
+from holdfast.cli import main
 from holdfast.lab import Stones
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "ask.md"
 BLOCK = re.compile(r"^```console\n(.*?)^```", flags=re.S | re.M)
 WIDTH = "96"
+PROMPT = "holdfast> "
+
+
+class Terminal(io.StringIO):
+    """An input at which a person sits."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 class Shell:
@@ -62,23 +71,23 @@ class Shell:
         return re.sub(r"(account\s+book\s+)[0-9a-f]{16}", r"\g<1>0123456789abcdef", printed.getvalue())
 
     def _converse(self, arguments: list[str], typed: list[str]) -> str:
-        (_, data), printed = arguments, io.StringIO()
-        ledger, handle = account.beside(data), _prompt.Conversation.handle
-        nothing_said = account.Given()
+        printed, prompt = io.StringIO(), PromptSession.prompt
 
-        def echo_and_handle(conversation: _prompt.Conversation, line: str) -> bool:
-            print(_prompt.PROMPT + line)
-            return handle(conversation, line)
+        def echoed(session: PromptSession[str], message: str) -> str:
+            line = prompt(session, message)
+            print(message + line)
+            return line
 
         with (
             contextlib.redirect_stdout(printed),
             create_pipe_input() as pipe,
             create_app_session(input=pipe, output=DummyOutput()),
-            account.opened(data, ledger, nothing_said) as guard,
-            mock.patch.object(_prompt.Conversation, "handle", echo_and_handle),
+            mock.patch.object(sys, "stdin", Terminal()),
+            mock.patch.object(PromptSession, "prompt", echoed),
         ):
             pipe.send_text("".join(f"{line}\r" for line in typed))
-            _prompt.converse(guard, data=data, ledger=ledger)
+            with pytest.raises(SystemExit):
+                main(arguments)
         return printed.getvalue()
 
 
@@ -88,8 +97,8 @@ def commands(block: str) -> list[tuple[str, list[str]]]:
     for line in block.splitlines():
         if line.startswith("$ "):
             found.append((line[2:], []))
-        elif line.startswith(_prompt.PROMPT):
-            found[-1][1].append(line.removeprefix(_prompt.PROMPT))
+        elif line.startswith(PROMPT):
+            found[-1][1].append(line.removeprefix(PROMPT))
     return found
 
 

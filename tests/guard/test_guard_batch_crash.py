@@ -23,6 +23,7 @@ def kill_one(work, place, first, times, moment):
     process.start()
     theirs.close()
     told = [answer for _ in range(times) for answer in ours.recv()]
+    # The moment is what is tried: any one may be the last.
     time.sleep(moment)
     process.kill()
     process.join()

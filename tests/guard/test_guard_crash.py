@@ -32,6 +32,7 @@ def kill_one(place, first, answers, moment, threads):
     process.start()
     theirs.close()
     told = [ours.recv() for _ in range(answers)]
+    # The moment is what is tried: any one may be the last.
     time.sleep(moment)
     process.kill()
     process.join()

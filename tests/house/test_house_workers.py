@@ -23,6 +23,7 @@ from holdfast.reductions import Algorithm, replicable_to_dp
 from holdfast.replicable import Tape
 from holdfast.stability import GoodCoins
 from holdfast.workers import as_finished, checked, run_all
+from waiting import wait_until
 
 
 def audited(workers, seed: int):
@@ -107,6 +108,7 @@ def test_every_kind_of_worker_tells_its_progress(crew, capfd):
 
 def test_slow_work_is_told_of_step_by_step():
     told = []
+    # Work that takes long is what is tried; it may take longer.
     run_all(time.sleep, [(0.12,)] * 16, progress=lambda done, total: told.append(done))
     assert told == list(range(17))
 
@@ -128,9 +130,11 @@ def test_little_work_starts_nobody(jobs):
     assert run_all(lambda number: os.getpid(), jobs, workers=2) == [os.getpid()] * len(jobs)
 
 
-def test_work_is_shared():
+def test_work_is_shared(tmp_path):
     def who(number: int) -> int:
-        time.sleep(0.05)
+        """Nobody goes on before both have come."""
+        (tmp_path / str(os.getpid())).touch()
+        wait_until(lambda: len(list(tmp_path.iterdir())) == 2)
         return os.getpid()
 
     found = set(run_all(who, [(number,) for number in range(40)], workers=2))
@@ -215,7 +219,7 @@ def test_an_interrupt_stops_everything_and_what_was_finished_is_kept(workers, tm
         from holdfast.audit import coverage
 
         def slowly(rng):
-            time.sleep(0.05)
+            time.sleep(0.05)  # Work that takes long, so that there is something to stop.
             os.write(1, f"{{os.getpid()}}\\n".encode())  # at once, or two processes share a line
             return rng.random()
 

@@ -372,9 +372,9 @@ def test_a_stopped_service_charges_nobody_for_the_pause(arena):
     with meanwhile(ask) as over:
         pause = 0
         while not over() and pause < 3:
-            time.sleep(0.1)
+            time.sleep(0.1)  # So that the statement is under way.
             os.kill(arena.process.pid, signal.SIGSTOP)
-            time.sleep(2.5)
+            time.sleep(2.5)  # The pause is what is tried; it is longer than a statement may take.
             os.kill(arena.process.pid, signal.SIGCONT)
             pause += 1
     assert pause

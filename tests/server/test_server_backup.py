@@ -15,7 +15,6 @@ from server_operated import operated, run
 
 from holdfast.errors import HoldfastError
 from holdfast.ledger import Book, Receipt, SigningKey, export, read_heads, verify
-from holdfast.registry._archives import MANIFEST
 from holdfast.server import Policy, Service, back_up, restore
 from waiting import wait_until
 
@@ -178,8 +177,11 @@ def rebuilt(file, target, change):
     [
         (lambda name, text: text + b"x" if name == "tokens.sqlite" else text, "was changed: tokens.sqlite"),
         (lambda name, text: None if name == "books/other.holdfast" else text, "was changed: books/other"),
-        (lambda name, text: None if name == MANIFEST else text, "or it was cut"),
-        (lambda name, text: text[:-9] if name == MANIFEST else text, "statement of the backup was changed"),
+        (lambda name, text: None if name == "manifest.dsse.json" else text, "or it was cut"),
+        (
+            lambda name, text: text[:-9] if name == "manifest.dsse.json" else text,
+            "statement of the backup was changed",
+        ),
         (lambda name, text: b"0" * 64 if name == "key" else text, "not signed with this key"),
     ],
 )

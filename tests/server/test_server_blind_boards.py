@@ -9,12 +9,9 @@ from server_caller import varied
 
 from holdfast.boards import Predictions
 from holdfast.errors import QueryRejected
-from holdfast.ledger import SigningKey
-from holdfast.registry import Person
-from holdfast.registry._boards import Boards
-from holdfast.registry._storage import Contents, Places
+from holdfast.registry import Person, TooMany
 from holdfast.scoring import ScoreQuestion
-from holdfast.server._admission import TooMany
+from holdfast.server import Service
 
 ROWS = 600
 LABELS = pd.DataFrame({"id": np.arange(ROWS), "y": np.random.default_rng(2).integers(0, 2, ROWS)})
@@ -24,17 +21,13 @@ RIGHT = (0.6, 0.7, 0.8)
 @pytest.fixture
 def boards(tmp_path):
     """One board that is open, and one that is blind."""
-    (tmp_path / "data").mkdir()
-    LABELS.to_csv(tmp_path / "data" / "y.csv", index=False)
-    places = Places(tmp_path, tmp_path / "data", SigningKey.generate(), None)
-    contents = Contents(places.store("contents"))
-    boards = Boards(tmp_path, places, contents)
+    service = Service(tmp_path)
+    LABELS.to_csv(service.sources / "y.csv", index=False)
     for name in ("open", "dark"):
-        source, terms = varied(places, "y.csv", name), {"target": "y", "start": 0.5, "rate": 4}
-        boards.register(name, source, terms, blind=name == "dark")
-    yield boards
-    boards.close()
-    contents.close()
+        source, terms = varied(service, "y.csv", name), {"target": "y", "start": 0.5, "rate": 4}
+        service.boards.register(name, source, terms, blind=name == "dark")
+    yield service.boards
+    service.close()
 
 
 def person(name):

@@ -17,6 +17,7 @@ from server_process import start
 from holdfast.ledger import Book, EpochLink, export, verify_epochs
 from holdfast.registry._policy import Epochs
 from holdfast.server import Arrived, Policy, Service
+from waiting import wait_until
 
 # What an opening writes, in order: the plan; that the old rows are looked at, what that could cost, and that
 # it cost nothing; the announcement, the new book's first line, its identity in the book before, and that it
@@ -142,8 +143,8 @@ def killed(home, kills, seed):
         sender.start()
         if turn % 3 < 2:  # Most kills are meant for the moments around the first lines of the new book.
             book = home / "books" / f"t.epoch-{number + 1}.holdfast"
-            while sender.is_alive() and not book.exists():
-                time.sleep(0.001)
+            wait_until(lambda book=book, sender=sender: book.exists() or not sender.is_alive())
+        # The moment is what is tried: any one may be the last.
         time.sleep(float(rng.uniform(0, 0.03 if turn % 3 < 2 else 1.5)))
         process.kill()
         sender.join()

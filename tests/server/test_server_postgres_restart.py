@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
-import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +15,10 @@ import pytest
 
 from holdfast import Guard
 from holdfast.errors import DatabaseAway, QueryRejected
-from holdfast.ledger import Book, BookError, _postgres
+from holdfast.ledger import Book, BookError, Database
 from holdfast.registry import StoreError
 from holdfast.server import Policy, Service
+from waiting import wait_until
 
 PEOPLE, QUESTIONS = 3, 12
 
@@ -39,21 +40,20 @@ def control(cluster, *arguments):
     pg_ctl(["-w", *arguments], pgdata=cluster.pgdata, user=cluster.system_user, timeout=60)
 
 
-def restart(cluster, mode, pause=0.0):
+def restart(cluster, mode):
     control(cluster, "-m", mode, "stop")
-    time.sleep(pause)
     socket = cluster.get_uri().partition("host=")[2]
     control(cluster, "-o", '-h ""', "-o", f"-k {socket}", "-l", str(cluster.log), "start")
 
 
 def insisting(ask):
     """Ask until there is an answer: what a client with a key does."""
-    for _ in range(200):
-        try:
-            return ask()
-        except (BookError, StoreError):
-            time.sleep(0.05)
-    raise AssertionError("the service did not come back")
+
+    def answers():
+        with suppress(BookError, StoreError):
+            return [ask()]
+
+    return wait_until(answers)[0]
 
 
 def test_a_restart_under_load_loses_nothing_and_pays_nothing_twice(cluster, tmp_path):
@@ -132,7 +132,7 @@ def test_a_line_whose_fate_is_unknown_is_looked_up_before_it_is_sent_again(clust
                 self._connection.execute("SELECT 1")
             return done
 
-    database, run = book._lines._database, _postgres.Database.run
+    database, run = book._lines._database, Database.run
     database.run = lambda work, **options: run(database, lambda one: work(Losing(one)), **options)
     book.append("open", {"n": 1}, after=0)
     assert lost == {"after": 0, "before": 0}
@@ -142,12 +142,11 @@ def test_a_line_whose_fate_is_unknown_is_looked_up_before_it_is_sent_again(clust
     book.close()
 
 
-def test_readiness_tells_the_truth_while_the_database_is_away(cluster, tmp_path, monkeypatch):
+def test_readiness_tells_the_truth_while_the_database_is_away(cluster, tmp_path):
     service = Service(tmp_path, books=cluster.get_uri())
     secret = service.tokens.issue("ann", role="analyst")[0]
     assert service.ready() == []
     control(cluster, "-m", "fast", "stop")
-    monkeypatch.setattr(_postgres, "PATIENCE", 0.2)
     problems = service.ready()
     assert problems == ["The database of the account books does not answer."]
     socket = cluster.get_uri().partition("host=")[2]

@@ -9,9 +9,10 @@ from server_caller import Caller
 from starlette.testclient import TestClient
 from test_server_access import call, routes
 
-from holdfast.registry._people import ROLES, ROUTES
+from holdfast.registry import ROUTES
 from holdfast.server import create_app
 
+ROLES = ("owner", "analyst", "auditor", "participant", "submitter")
 SCOPES = ("*", "dataset:people", "board:people", "gate:people", "dataset:other")
 # What a role may reach at all.
 POSSIBLE = [

@@ -55,7 +55,7 @@ class Served:
 
     def pause(self, rng):
         self.process.send_signal(signal.SIGSTOP)
-        time.sleep(float(rng.uniform(0.05, 0.3)))
+        time.sleep(float(rng.uniform(0.05, 0.3)))  # The pause is what is tried.
         self.process.send_signal(signal.SIGCONT)
 
     def move_clock(self, rng):
@@ -64,7 +64,7 @@ class Served:
     def fill_disk(self, rng):
         """No file of the service can grow for a while."""
         resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
-        time.sleep(float(rng.uniform(0.05, 0.3)))
+        time.sleep(float(rng.uniform(0.05, 0.3)))  # That it lasts for a while is what is tried.
         unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
         resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, unlimited)
 
@@ -97,7 +97,7 @@ class Person(threading.Thread):
             try:
                 status, answer = self.post(question, key)
             except (OSError, http.client.HTTPException, ValueError):
-                time.sleep(0.02)
+                time.sleep(0.02)  # As a client does before it tries again.
                 continue
             if status == 200:
                 return answer
