@@ -100,7 +100,7 @@ def test_named_choices_collide_as_the_formula_says(seed):
 
 
 def test_a_long_stream_is_one_stream():
-    """It is read in blocks of 65,536 pairs, and its choice is the best of its parts, wherever they are cut."""
+    """It is read in blocks of 65,536 pairs, and its choice is the best of its parts, wherever one cuts."""
     weights = {str(i): (1.0 + i % 3) * (1 if i < 65_536 else 15) for i in range(70_000)}
     pairs = list(weights.items())
     late = 0
