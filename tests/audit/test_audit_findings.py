@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import holdfast.audit
-from holdfast.audit import Finding, Report
-from holdfast.audit._finding import rate_finding
+from holdfast.audit import Finding, Report, replicability
 from holdfast.errors import InvalidArgument
 
 
@@ -36,7 +35,10 @@ def test_limits_are_the_exact_binomial_ones(counts, confidence):
     from scipy.stats import beta
 
     hits, trials = counts
-    found = rate_finding("k", "s", "q", hits=hits, trials=trials, confidence=confidence, claim=None)
+    # Each trial compares two results: those of the first ``hits`` trials differ, all others agree.
+    results = iter([0, 1] * hits + [0, 0] * (trials - hits))
+    found = replicability(lambda rows: next(results), lambda rng: None, trials, confidence=confidence)
+    assert (found.details["different"], found.trials) == counts
     error = (1 - confidence) / 2
     low = beta.ppf(error, hits, trials - hits + 1) if hits else 0.0
     high = beta.ppf(1 - error, hits + 1, trials - hits) if hits < trials else 1.0

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from holdfast.audit import indistinguishability
-from holdfast.audit._indistinguishability import Outputs, best_event
 from holdfast.errors import InvalidArgument
 from holdfast.intervals import clopper_pearson
 from holdfast.stability import gaussian_delta
@@ -112,12 +111,14 @@ def test_one_constant_output_is_no_event():
     assert sure.estimate == math.inf
 
 
-def test_the_chosen_event_is_the_likelihood_ratio_event(rng):
-    sides = [Outputs([[float(x)] for x in rng.normal(mean, 1, 4000)]) for mean in (0, 2)]
-    event = best_event(*sides, 0.0, 0.005)
-    inside = [float(event.contains(side).mean()) for side in sides]
-    assert max(inside) > 5 * min(inside)
-    assert event.swapped == (inside[1] > inside[0])
+def test_the_chosen_event_is_the_likelihood_ratio_event(seed):
+    laws = [lambda rng, count, mean=mean: rng.normal(mean, 1, count) for mean in (0, 2)]
+    for place in range(5):
+        found = indistinguishability(*laws[:: (-1) ** place], 4, batch=2000, seed=5 * seed + place)
+        assert found.details["counted"] == 4000
+        inside = {side: found.details[f"in {side}"] / 4000 for side in ("a", "b")}
+        assert max(inside.values()) > 5 * min(inside.values())
+        assert found.details["likelier under"] == max(inside, key=inside.get)
 
 
 @pytest.mark.parametrize(

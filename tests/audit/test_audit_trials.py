@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from holdfast.audit import coverage, indistinguishability, replicability, stability
-from holdfast.audit._finding import Running, takes_second
 from holdfast.errors import InvalidArgument
 
 HEIGHTS = np.random.default_rng(0).normal(0.1, 1.0, 60)
@@ -103,10 +102,13 @@ def test_progress_is_told_and_silence_is_the_default(capsys, seed):
     assert capsys.readouterr().out == ""  # a bar goes to stderr
 
 
-def test_each_trial_has_a_generator_of_its_own():
-    draws = Running("test", seed=3).run(lambda number, rng: [number, rng.random()], 300, {})
-    assert [number for number, _ in draws] == list(range(300))
-    assert len({value for _, value in draws}) == 300
+def test_each_trial_has_a_generator_of_its_own(tmp_path):
+    file = tmp_path / "trials"
+    found = stability(lambda rows, rng: rng.random(), HEIGHTS, 300, seed=3, resume=file)
+    finished = [json.loads(line) for line in file.read_text().splitlines()[1:]]
+    assert [line["trial"] for line in finished] == list(range(300))
+    assert len({line["result"] for line in finished}) == 300
+    assert found.details["different conclusions"] == 300
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, "2", None, float("nan")])
@@ -130,4 +132,5 @@ def test_workers_and_seeds_are_checked(wrong):
     ],
 )
 def test_a_second_argument_is_given_to_those_who_want_one(function, wants):
-    assert takes_second(function, "tape") is wants
+    found = replicability(function, lambda rng: rng.random(3), 1)
+    assert (found.details["tape"] is not None) is wants

@@ -18,8 +18,7 @@ from holdfast.barriers import (
 )
 from holdfast.errors import InvalidArgument
 from holdfast.intervals import clopper_pearson
-from holdfast.replicable import Tape, choose
-from holdfast.replicable._choose import choose_rows
+from holdfast.replicable import Tape, choose, sample_size
 from holdfast.stability import Replicability
 
 NATS = math.log(1e4)
@@ -190,7 +189,7 @@ def chooser(d, promise):
 
 def test_algorithm_9_with_a_replicable_learner_of_this_package(seed):
     d, promise = 3, {"accuracy": 0.2, "rho": 0.3, "beta": 0.1}
-    examples = choose_rows(models=2**d, **promise)
+    examples = sample_size("choose", models=2**d, **promise)
     rows = math.ceil(1.2 * examples / d)
     p, rng, pairs = np.array([0.8, -0.5, 0.02]), np.random.default_rng(seed), 60
     differ = missed = 0
@@ -213,7 +212,7 @@ def test_algorithm_9_with_a_replicable_learner_of_this_package(seed):
     ("accuracy", "rho", "beta"), [(0.01, 1e-3, 1e-3), (0.1, 0.1, 0.01), (0.02, 0.3, 0.001)]
 )
 def test_the_learner_of_this_package_reads_more_examples_than_the_bound(vc, accuracy, rho, beta):
-    enough = choose_rows(models=2**vc, accuracy=accuracy, rho=rho, beta=beta)
+    enough = sample_size("choose", models=2**vc, accuracy=accuracy, rho=rho, beta=beta)
     assert agnostic_bound(vc, accuracy=accuracy, beta=beta, stability=Replicability(rho)) <= enough
 
 

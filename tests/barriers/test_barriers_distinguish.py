@@ -16,10 +16,10 @@ from holdfast.barriers import (
     PrivateSolver,
     advantage_bound,
     distinguish,
+    dp_rand_enc,
     generate_key,
     measure_advantage,
 )
-from holdfast.barriers._goldwasser_micali import padding_for
 from holdfast.errors import InvalidArgument
 from holdfast.replicable import Tape
 
@@ -103,11 +103,12 @@ def test_a_solver_that_ignores_its_rows_gives_the_adversary_nothing(seed):
 @pytest.mark.parametrize(("epsilon", "rows"), [(0.8, 6), (0.5, 12)])
 def test_the_private_algorithm_does_not_help(epsilon, rows, seed):
     solver = PrivateSolver(SEVENTY_SEVEN.public, epsilon=epsilon)
-    exact = rows / (rows + 2 * padding_for(epsilon)) / SEVENTY_SEVEN.class_size
+    padding = dp_rand_enc([], SEVENTY_SEVEN.public, epsilon=epsilon, coins=Tape(seed)).padding
+    exact = rows / (rows + 2 * padding) / SEVENTY_SEVEN.class_size
     found = measured(SEVENTY_SEVEN, solver, seed, rows=rows)
     assert found.low <= exact <= found.high
     # It is right far more often than not, so a replicable solver as good would give this much:
-    beta = padding_for(epsilon) / (rows + 2 * padding_for(epsilon))
+    beta = padding / (rows + 2 * padding)
     assert found.high < advantage_bound(0.1, beta)
 
 

@@ -19,7 +19,6 @@ from holdfast.barriers import (
     OneAtATime,
     TableInverter,
     ToeplitzHash,
-    _implicit,
     implicit_correlated_sample,
     implicit_plan,
 )
@@ -331,14 +330,35 @@ def test_the_result_says_where_it_came_from(seed):
     assert sample.round is None or 0 <= sample.round < rounds
 
 
-def test_an_element_is_returned_only_if_it_is_the_only_one(monkeypatch):
-    # Both elements of a fair coin share u and are hit alike: no unique one, so the round stays silent.
-    circuit, plan = Circuit.of_counts([4, 4]), ImplicitPlan(3, slack=3, rounds=1, checks=4096)
-    first = ToeplitzHash(np.zeros(1, np.uint64), np.zeros(1, np.uint64), 1, 4)
-    arguments = (circuit, plan, Tape("t"), TableInverter(), first, 0, 1, 1.5)
-    assert _implicit._find(*arguments) is None
-    monkeypatch.setattr(Circuit, "preimages", lambda self, which: self._by_value[0])
-    assert _implicit._find(*arguments) == 0
+class OwnHash(TableInverter):
+    """An inverter that has an outer hash function of its own, whatever the tape draws, and inverts 0."""
+
+    def __init__(self, seed):
+        self._hash = ToeplitzHash(np.array([seed], np.uint64), np.zeros(1, np.uint64), 1, 1)
+
+    def possible(self, circuit, first, values):
+        return np.ones(len(values), dtype=bool)
+
+    def invert(self, circuit, first, value, second, targets):
+        return super().invert(circuit, self._hash, 0, second, targets)
+
+
+def test_an_element_is_returned_only_if_it_is_the_only_one():
+    """Both elements of a fair coin share u and are hit alike: no unique one, so the round stays silent."""
+    circuit, plan = Circuit.of_counts([4, 4]), ImplicitPlan(3, slack=3, rounds=1, checks=2**16)
+    tried = 0
+    for number in range(200):
+        tape = Tape(number)
+        drawn = tape.branch("rounds")
+        if drawn.integers(1, 4)[0] != 1 or not 0.1 < drawn.uniforms(1)[0] < 0.5:
+            continue  # At another level or threshold neither element counts as hit.
+        shared, apart = (
+            implicit_correlated_sample(circuit, plan=plan, tape=tape, inverter=OwnHash(seed)).value
+            for seed in (0, 1)
+        )
+        assert (shared, apart) == (None, 0)
+        tried += 1
+    assert tried > 5
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from holdfast import Guard
-from holdfast.audit.attacks import chain_attack, naive, sticky_states
-from holdfast.audit.attacks._answerers import CountedBoard
+from holdfast.audit.attacks import CountedBoard, chain_attack, naive, sticky_states
 from holdfast.cli.lab import bench
 from holdfast.coding import checked_schedule, grid_schedule
 from holdfast.dependence import Independent

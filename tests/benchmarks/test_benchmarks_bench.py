@@ -12,8 +12,7 @@ import pytest
 
 import holdfast
 from holdfast.cli import main
-from holdfast.strategies import TRAINING_SHARES
-from holdfast.strategies._agreed import AgreedCode
+from holdfast.strategies import TRAINING_SHARES, choose_strategy
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -59,8 +58,15 @@ def test_the_errors_of_the_grid_are_those_a_guard_keeps(promise):
         training = round(TRAINING_SHARES.get(place["best"], 0.0) * rows)
         setup = SimpleNamespace(protected=_part(rows - training), training=_part(training), model=None)
         surprises = None if place["best"] == "grid-code" else min(stated, queries)
-        found = AgreedCode.of(setup, queries, certified.BETA, surprises, None).schedule
-        assert min(found.error, certified.NOTHING) == pytest.approx(place["error"], rel=1e-6)
+        strategy = choose_strategy(
+            place["best"],
+            setup,
+            failure=certified.BETA,
+            error=None,
+            queries=queries,
+            surprises=surprises,
+        )
+        assert min(strategy.schedule.error, certified.NOTHING) == pytest.approx(place["error"], rel=1e-6)
         seen += 1
     assert seen > 1
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.sparse import coo_array, csr_matrix
 
-from holdfast.dependence import DependencyGraph, Independent, _graph
+from holdfast.dependence import DependencyGraph, Independent
 from holdfast.errors import InvalidArgument
 
 VALID = 1 + 1e-12
@@ -85,7 +85,7 @@ def test_random_small_graphs_equal_the_brute_force_program(rng):
         assert chromatic(edges, n).value == pytest.approx(brute_force(n, edges), rel=1e-7)
 
 
-def test_large_graphs_get_a_safe_bound_and_say_which(rng, monkeypatch):
+def test_large_graphs_get_a_safe_bound_and_say_which(rng):
     n = 400
     edges = rng.integers(0, n, size=(6000, 2))
     found = chromatic(edges, n)
@@ -93,26 +93,61 @@ def test_large_graphs_get_a_safe_bound_and_say_which(rng, monkeypatch):
     assert found.method == "greedy colouring"
     assert found.value <= degree + 1
     assert sum(found.class_sizes) == n
-    monkeypatch.setattr(_graph, "_LARGEST_COLOURING", 100)
-    crude = chromatic(edges, n)
+    # Beyond three million rows and edges nothing is coloured.
+    crude = chromatic(edges, 3_000_000)
     assert (crude.value, crude.method, crude.class_sizes) == (degree + 1, "maximum degree + 1", ())
 
 
-def test_the_bound_is_never_below_the_truth_where_the_program_is_given_up(rng, monkeypatch):
-    monkeypatch.setattr(_graph, "_MOST_GROUPS", 3)
-    for n in (5, 7, 9):
+def test_the_bound_is_never_below_the_truth_where_the_program_is_given_up():
+    # These cycles have more than 20,000 maximal groups.
+    for n in (39, 45, 99):
         found = chromatic(cycle(n), n)
         assert (found.value, found.method) == (3, "greedy colouring")
-    monkeypatch.setattr(_graph, "_LARGEST_COMPONENT", 4)
-    assert chromatic(PETERSEN, 10).value >= 2.5
+    # A chain of Petersen graphs is a component of more than 120 rows.
+    edges = [(10 * copy + i, 10 * copy + j) for copy in range(13) for i, j in PETERSEN]
+    edges += [(10 * copy, 10 * copy + 10) for copy in range(12)]
+    found = chromatic(edges, 130)
+    assert found.value >= 2.5
+    assert found.method == "greedy colouring"
+
+
+def can_be_parted(near, sizes, row=0, groups=None):
+    """Whether the rows can be parted into groups of these sizes in which no two are neighbours."""
+    groups = [set() for _ in sizes] if groups is None else groups
+    if row == len(near):
+        return True
+    tried = set()
+    for group, size in zip(groups, sizes, strict=True):
+        if len(group) == size or group & near[row] or (not group and size in tried):
+            continue
+        if not group:
+            tried.add(size)
+        group.add(row)
+        if can_be_parted(near, sizes, row + 1, groups):
+            return True
+        group.remove(row)
+    return False
 
 
 def test_a_colouring_never_joins_neighbours(rng):
-    for _ in range(30):
-        n = int(rng.integers(1, 40))
-        edges = DependencyGraph([pair for pair in complete(n) if rng.random() < 0.3], n=n).edges
-        colours = np.array(_graph._greedy(_graph.neighbour_lists(n, edges)))
-        assert (colours[edges[:, 0]] != colours[edges[:, 1]]).all()
+    coloured = 0
+    for _ in range(150):
+        n = int(rng.integers(1, 14))
+        share = rng.choice([0.3, 0.6])
+        edges = [pair for pair in complete(n) if rng.random() < share]
+        near = [{j for edge in edges if i in edge for j in edge if j != i} for i in range(n)]
+        sizes = chromatic(edges, n).class_sizes
+        assert sum(sizes) == n
+        assert can_be_parted(near, sizes)
+        coloured += len(sizes) > 2
+    assert coloured > 50
+    # Of a complete graph between parts, only the parts themselves are groups.
+    for _ in range(20):
+        parts = sorted(rng.integers(1, 12, rng.integers(2, 5)).tolist())
+        ends = np.cumsum(parts)
+        owner = rng.permutation(np.searchsorted(ends, np.arange(ends[-1]), side="right"))
+        edges = [(i, j) for i, j in complete(int(ends[-1])) if owner[i] != owner[j]]
+        assert sorted(chromatic(edges, int(ends[-1])).class_sizes) == parts
 
 
 def test_a_forest_takes_two_colours_and_many_components_are_quick():

@@ -11,7 +11,6 @@ import pytest
 from scipy.stats import binom, norm
 
 from holdfast.dependence import GaussianRows, Independent, MDependent
-from holdfast.dependence._gaussian import _steepest
 from holdfast.errors import InvalidArgument
 from holdfast.stability import DP, BayesianDP
 
@@ -174,7 +173,13 @@ def test_the_steepest_slope_of_a_private_answer_under_gaussian_noise(epsilon):
     cuts = np.linspace(-12, 12, 400_001)
     rise = math.expm1(epsilon)
     slopes = rise * norm.pdf(cuts) / (1 + rise * norm.sf(cuts))
-    found = _steepest(epsilon)
+    # Of two rows with this correlation, 2 + 16·slope²·correlation/(1 − correlation)/ε² ε²-parts are revealed
+    # where independent rows reveal 2 (docs/theory/reusable-holdout.md, Gaussian rows).
+    correlation = 0.1
+    pair = GaussianRows([[1.0, correlation], [correlation, 1.0]])
+    revealed = 2 * (pair.joint_epsilon(epsilon) / epsilon) ** 2
+    assert 2 < revealed < 4
+    found = epsilon * math.sqrt((revealed - 2) * (1 - correlation) / (16 * correlation))
     assert slopes.max() <= found <= slopes.max() * (1 + 1e-6)
     rng = np.random.default_rng(0)
     grid = np.linspace(-8, 8, 2001)

@@ -17,7 +17,7 @@ from scipy import stats
 
 from contracts.examples import thinned
 from holdfast.errors import InvalidArgument
-from holdfast.intervals import _means, e_mean, e_mean_rates, empirical_bernstein, hoeffding
+from holdfast.intervals import e_mean, e_mean_rates, empirical_bernstein, hoeffding
 
 NATS = (math.log(2), 3.0, 6 * math.log(10))
 
@@ -81,13 +81,35 @@ def test_each_side_fails_with_at_most_half_of_the_error_on_three_points(n, weigh
         assert max(above, below) <= math.exp(-nats) / 2
 
 
-def test_a_twin_that_forgets_how_far_a_loss_can_go_is_caught(monkeypatch) -> None:
+def kappa(share):
+    """The least number with ln(1 + y) ≥ y − κy² for all y ≥ −share."""
+    return (-np.log1p(-share) - share) / share**2
+
+
+def lower_end(mean, variance, n, nats, rate, kappa) -> float:
+    """The largest end of a fine grid from the mean down to 0 that the bets reject, where they lose no more
+    than they have."""
+    if mean == 0:
+        return 0.0
+    ends = np.linspace(mean, 0, 20_001)[1:-1]
+    ends = ends[rate * ends < 1]
+    spread = (n - 1) * variance + n * (mean - ends) ** 2
+    evidence = n * rate * (mean - ends) - kappa(rate * ends) * rate**2 * spread
+    rejected = np.flatnonzero(evidence >= nats + math.log(2))
+    return float(ends[rejected[0]]) if len(rejected) else 0.0
+
+
+def test_a_twin_that_forgets_how_far_a_loss_can_go_is_caught() -> None:
     """κ = ½ everywhere is right for small bets only."""
     upper, n, nats = 0.74, 100, 10.0
     rate = 0.999 / upper
-    assert misses((0.0, 1.0), (1 - upper, upper), n, nats, (rate, 0.5))[0] <= math.exp(-nats) / 2
-    monkeypatch.setattr(_means, "_kappa", lambda share, norm: 0.5)
-    assert misses((0.0, 1.0), (1 - upper, upper), n, nats, (rate, 0.5))[0] > 2 * math.exp(-nats) / 2
+    weights, missed = (1 - upper, upper), 0.0
+    assert misses((0.0, 1.0), weights, n, nats, (rate, 0.5))[0] <= math.exp(-nats) / 2
+    for chance, mean, variance in outcomes((0.0, 1.0), weights, n):
+        low = e_mean(mean, variance, n, nats, rates=(rate, 0.5)).low
+        assert low == pytest.approx(lower_end(mean, variance, n, nats, rate, kappa), abs=1e-3)
+        missed += chance * (lower_end(mean, variance, n, nats, rate, lambda share: 0.5) > upper)
+    assert missed > 2 * math.exp(-nats) / 2
 
 
 def test_values_with_means_of_their_own_are_covered_on_average() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,8 +14,7 @@ from mechanisms_oracles import LEVEL, power
 from scipy import stats
 
 from holdfast.errors import InvalidArgument
-from holdfast.mechanisms import _selection, exponential
-from holdfast.mechanisms._coins import Coins
+from holdfast.mechanisms import choose_coins, exponential
 from holdfast.stability import exponential_excess
 
 
@@ -56,21 +56,61 @@ def test_the_law_is_private_and_twice_the_rate_is_not():
     assert worst[1.0] > 1.2 * epsilon
 
 
+class Scripted(np.random.Generator):
+    """A generator of given words of 64 bits, one after another, and of no others."""
+
+    def __init__(self, words):
+        super().__init__(np.random.PCG64(0))
+        self.script = list(words)
+
+    def bytes(self, length):
+        words, self.script = self.script[: length // 8], self.script[length // 8 :]
+        assert 8 * len(words) == length
+        return b"".join(word.to_bytes(8, "little") for word in words)
+
+
 @pytest.mark.parametrize("size", [1, 3, 10, 2**62 + 1])
-def test_proposals_are_exactly_uniform(size, monkeypatch):
+def test_proposals_are_exactly_uniform(size):
     # Words in the last, incomplete round of ``size`` are left out; all others count once.
     rounds = 2**64 // size
-    words = np.array([0, size - 1, size * rounds - 1, 2**64 - 1], dtype=np.uint64)
-    monkeypatch.setattr(Coins, "words", lambda self, count: words[:count])
+    words = Scripted([0, size - 1, size * rounds - 1, 2**64 - 1])
     expected = [0, size - 1, size - 1] + ([0] if size == 1 else [])
-    assert Coins().indices(4, size).tolist() == expected
+    assert choose_coins(True, words, of="test").indices(4, size).tolist() == expected
 
 
-def test_every_fast_choice_is_the_exact_one(seed, monkeypatch):
-    scores = np.random.default_rng(seed).normal(size=50)
-    fast = [exponential(scores, 3.0, 1.0, simulation=True, seed=s) for s in range(200)]
-    monkeypatch.setattr(_selection, "_DOUBT", 2.0)
-    assert [exponential(scores, 3.0, 1.0, simulation=True, seed=s) for s in range(200)] == fast
+def exact_choice(scores, epsilon, coins):
+    """The first proposal that is accepted, each compared with its exponential in 60 digits."""
+    with mpmath.workdps(60):
+        chances = [mpmath.exp(epsilon * (mpmath.mpf(score) - max(scores)) / 2) for score in scores]
+        while True:
+            proposed = coins.indices(len(scores) + 8, len(scores)).tolist()
+            for index, prefix in zip(proposed, coins.words(len(proposed)).tolist(), strict=True):
+                accepted, surely = (mpmath.ldexp(p, -64) < chances[index] for p in (prefix, prefix + 1))
+                assert accepted == surely  # A later bit matters once in 2⁶⁴ words.
+                if accepted:
+                    return index
+
+
+def test_every_fast_choice_is_the_exact_one(seed):
+    scores = np.random.default_rng(seed).normal(size=50).tolist()
+    for number in range(200):
+        exact = exact_choice(scores, 3.0, choose_coins(True, number, of="test"))
+        assert exponential(scores, 3.0, 1.0, simulation=True, seed=number) == exact
+
+
+@pytest.mark.parametrize("exponent", [1.0, 1 / 3, 8.5, 2.0**-40])
+def test_a_choice_whose_first_bits_are_in_doubt_is_settled_by_the_last_one(exponent):
+    """A proposal is accepted with probability e^-z, whose first 256 bits are drawn, then one more or less."""
+    with mpmath.workdps(200):
+        power = mpmath.exp(-mpmath.mpf(exponent))
+        digits = int(mpmath.floor(power * mpmath.mpf(2) ** 256))
+    for offset, chosen in ((-1, 1), (1, 0)):
+        bits = digits + offset
+        words = [bits >> shift & 2**64 - 1 for shift in (192, 128, 64, 0)]
+        # The worse score is proposed once, and then the best one, which is always accepted.
+        script = Scripted([1, *[0] * 9, words[0], *[0] * 9, *words[1:]])
+        assert exponential([0.0, -exponent], 2.0, 1.0, simulation=True, seed=script) == chosen
+        assert script.script == []
 
 
 def test_the_excess_bound_holds_and_its_third_does_not(seed):

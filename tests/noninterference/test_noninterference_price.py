@@ -18,7 +18,6 @@ from pairs import TEXT, make_pair
 
 from holdfast import Guard
 from holdfast.readings import Clipping, Moments, TableQuestion
-from holdfast.scoring._metrics import units_of
 from holdfast.statistics import NO_AXIS, Cells
 
 QUESTIONS = {
@@ -32,6 +31,11 @@ QUESTIONS = {
     "std": "std(x, 0, 9)",
     "ratio": "ratio(x, x, 0, 9, 0, 9)",
 }
+
+
+def units_of(values, axis):
+    """The whole numbers that stand for values inside the range of an axis, as an engine counts them."""
+    return np.rint((np.clip(values, axis.low, axis.high) - axis.low) / axis.width * axis.units).astype(int)
 
 
 class Rows:

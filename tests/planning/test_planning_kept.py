@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from holdfast import Guard, plan
 from holdfast.dependence import Clusters, MarkovChain
 from holdfast.errors import BudgetSpent
-from holdfast.strategies import _noise
+from holdfast.stability import transfer_error, typical_gaussian_error
+from holdfast.tails import BoundedDifferences
 
 STRATEGIES = (
     "split",
@@ -154,9 +155,13 @@ def test_splitting_refuses_before_reading_what_no_rows_could_keep():
 
 
 @pytest.mark.parametrize(("strategy", "k"), [("typical-gaussian", 20), ("transfer-gaussian", 1)])
-def test_a_plan_without_the_grid_would_be_refused(strategy, k, monkeypatch):
+def test_a_plan_without_the_grid_would_be_refused(strategy, k):
     """The twin: the error of the continuous noise alone, which is what plans certified before."""
-    monkeypatch.setattr(_noise.Calibrated, "promise", lambda noise, planned: planned)
-    error = plan(queries=k, confidence=0.95, rows=20_000).method(strategy).error
+    if strategy == "typical-gaussian":
+        error = typical_gaussian_error(BoundedDifferences.of_mean(0, 1, 20_000), k, 0.05).error
+    else:
+        error = min(transfer_error(20_000, k, 0.05, method=way).error for way in ("information", "jung"))
+    kept = plan(queries=k, confidence=0.95, rows=20_000).method(strategy).error
+    assert error < kept < error * (1 + 1e-3)
     with pytest.raises(BudgetSpent):
         guard_for(20_000, k, strategy, error).mean("x", bounds=(0, 1))

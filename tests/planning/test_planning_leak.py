@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidArgument
 from holdfast.planning import leak, plan
-from holdfast.planning._leak import best_rounding
 
 
 def test_the_example():
@@ -34,13 +33,15 @@ def test_the_example():
 @pytest.mark.parametrize(("rows", "most"), [(10**4, 40), (10**5, 413)])
 def test_the_published_reach_of_rounding(rows, most):
     """The largest k for which the best rounding keeps ±0.1 at confidence 0.95."""
-    assert best_rounding(most, rows, 0.05).half_width <= 0.1
-    assert best_rounding(most + 1, rows, 0.05).half_width > 0.1
+    assert leak(most, 2, rows).rounded.half_width <= 0.1
+    assert leak(most + 1, 2, rows).rounded.half_width > 0.1
 
 
 @given(st.integers(1, 3000), st.integers(1, 10**7), st.floats(1e-6, 0.5))
 def test_the_best_rounding_is_the_best_of_all_and_solves_the_inequality(k, rows, beta):
-    found = best_rounding(k, rows, beta)
+    confidence = 1 - beta
+    beta = 1 - confidence
+    found = leak(k, 2, rows, confidence=confidence).rounded
     every = np.arange(1, 4001)
     widths = 0.5 / every + np.sqrt((math.log(2 * k / beta) + (k - 1) * np.log(every)) / (2 * rows))
     assert found.half_width <= min(1.0, widths.min()) * (1 + 1e-3)

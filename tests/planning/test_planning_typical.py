@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import planning_oracle as oracle
@@ -15,8 +16,7 @@ from scipy.optimize import minimize
 from scipy.stats import binom
 
 from holdfast.errors import InvalidArgument
-from holdfast.planning import typical_gaussian_error, typical_laplace_error
-from holdfast.planning._noise import printed_laplace_error
+from holdfast.planning import plan, typical_gaussian_error, typical_laplace_error
 from holdfast.stability import Gaussian as GaussianNoise
 from holdfast.stability import TypicalStability, adaptive_failure
 from holdfast.tails import BoundedDifferences, Custom, SubExponential, SubGaussian
@@ -131,17 +131,21 @@ def test_a_tail_that_ends_is_used_as_far_as_it_goes(find):
 
 @pytest.mark.parametrize("k", [1, 2, 100, 3000])
 def test_the_printed_route_is_what_the_printed_theorems_say(k):
-    found = printed_laplace_error(UNIT, k, 0.05)
+    rows = 10**12  # So many that even this route certifies an error below 1.
+    tail = BoundedDifferences.of_mean(0, 1, rows)
+    entry = plan(queries=k, confidence=0.95, rows=rows).method("typical-laplace").paper
+    found = SimpleNamespace(**entry.parameters)
     composed = TypicalStability(found.eta, nu=found.nu).compose(k, slack=found.slack, method="paper")
     assert composed.eta <= found.eta_total
     assert composed.nu <= found.nu_total
     failure = composed.two_sample().failure(2 * found.nu_total, method="paper")
     assert failure <= found.b2
-    assert found.radius >= UNIT.radius(2 * found.nu_total) * (1 - 1e-12)
-    assert found.scale >= UNIT.radius(found.nu) / found.eta * (1 - 1e-12)
+    assert found.radius >= tail.radius(2 * found.nu_total) * (1 - 1e-12)
+    assert found.scale >= tail.radius(found.nu) / found.eta * (1 - 1e-12)
     assert k * math.exp(-found.noise / found.scale) <= found.b1 * (1 + 1e-9)
-    assert found.b1 + found.b2 <= 0.05
-    assert found.error > 100 * typical_laplace_error(UNIT, k, 0.05).error
+    assert found.b1 + found.b2 <= 1 - 0.95
+    assert found.radius + found.noise <= entry.error < 1
+    assert entry.error > 100 * typical_laplace_error(tail, k, 0.05).error
 
 
 def test_promises_survive_the_sign_attack_and_a_silent_twin_does_not(rng):

@@ -1,4 +1,4 @@
-"""What a check found out about one question is used for all of its shape, and is what a check of each finds."""
+"""What a check found out about one question is used for all of its shape: a check of each finds the same."""
 
 from __future__ import annotations
 

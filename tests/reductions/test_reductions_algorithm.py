@@ -22,9 +22,9 @@ from holdfast.reductions import (
     laplace_mean,
     replicable_to_dp,
 )
-from holdfast.reductions._algorithm import cut, ordered_subset, run_all, settled, take
 from holdfast.replicable import Result, Tape
 from holdfast.stability import DP, GoodCoins, Replicability
+from holdfast.workers import run_all
 
 
 def coin(**fields) -> Algorithm:
@@ -52,6 +52,11 @@ def test_a_tape_fixes_the_coins_and_none_means_fresh_ones():
         algorithm([0, 0], "x")
 
 
+def outcome_of(output):
+    """What an algorithm makes of its output."""
+    return Algorithm(lambda rows, tape: output, rows_needed=1, guarantee=DP(1.0))([0])
+
+
 @pytest.mark.parametrize(
     ("output", "outcome"),
     [
@@ -67,13 +72,14 @@ def test_a_tape_fixes_the_coins_and_none_means_fresh_ones():
     ],
 )
 def test_outcomes_can_be_counted(output, outcome):
-    assert settled(output) == outcome
-    hash(settled(output))
+    settled = outcome_of(output)
+    assert settled == outcome
+    hash(settled)
 
 
 def test_all_ways_not_to_be_a_number_are_one_outcome():
-    assert len({settled(value) for value in (math.nan, float("nan"), np.float64("nan"))}) == 1
-    assert math.copysign(1.0, settled(-0.0)) == 1.0
+    assert len({outcome_of(value) for value in (math.nan, float("nan"), np.float64("nan"))}) == 1
+    assert math.copysign(1.0, outcome_of(-0.0)) == 1.0
 
 
 def test_outputs_are_discretised_before_they_are_compared():
@@ -171,30 +177,73 @@ def test_processes_and_borrowed_threads_give_the_same():
         assert threads.submit(square, 3).result() == 9
 
 
-@pytest.mark.parametrize(("size", "total"), [(2, 5), (3, 4), (1, 3), (4, 4)])
-def test_ordered_subsets_are_equally_likely(size, total, seed):
+def samples_seen(size: int, epsilon: float, rho: float, sampling: str):
+    """A compiled algorithm that averages laws over samples of its rows, and the samples it was shown."""
+    seen: list = []
+
+    def law(rows):
+        seen.append(rows)
+        return [0.2, 0.3, 0.5]
+
+    spy = Algorithm(
+        lambda rows, tape: 0,
+        rows_needed=size,
+        guarantee=DP(epsilon),
+        outcomes=(0, 1, 2),
+        probabilities=law,
+    )
+    return dp_to_replicable(spy, rho=rho, sampling=sampling), seen
+
+
+@pytest.mark.parametrize(
+    ("size", "total", "epsilon", "rho"),
+    [(1, 3, 0.1, 0.05), (2, 4, 0.05, 0.05), (3, 3, 1.0, 0.9), (3, 6, 0.1, 0.1), (4, 4, 1.0, 0.9)],
+)
+def test_ordered_subsets_are_equally_likely(size, total, epsilon, rho, seed):
+    steady, seen = samples_seen(size, epsilon, rho, "subsample")
+    assert steady.rows_needed == total
     possible = {choice: place for place, choice in enumerate(itertools.permutations(range(total), size))}
-    drawn = [tuple(ordered_subset(Tape(seed).branch(n), size, total).tolist()) for n in range(3000)]
-    counts = np.bincount([possible[choice] for choice in drawn], minlength=len(possible))
+    number = 0
+    while len(seen) < 3000:
+        steady(list(range(total)), Tape(seed).branch(number))
+        number += 1
+    counts = np.bincount([possible[tuple(sample)] for sample in seen], minlength=len(possible))
     assert stats.chisquare(counts).pvalue > LEVEL
 
 
 def test_a_large_subset_is_distinct_and_the_same_again():
-    chosen = ordered_subset(Tape("x"), 1000, 2100)
-    assert len(set(chosen.tolist())) == 1000
-    assert chosen.max() < 2100
-    assert np.array_equal(chosen, ordered_subset(Tape("x"), 1000, 2100))
-    assert not np.array_equal(chosen, np.sort(chosen))
+    steady, seen = samples_seen(1000, 0.003, 0.05, "subsample")
+    total = steady.rows_needed
+    assert total >= 2000
+    for _ in range(2):
+        steady(list(range(total)), Tape("x"))
+    draws = len(seen) // 2
+    for chosen, again in zip(seen[:draws], seen[draws:], strict=True):
+        assert len(set(chosen)) == 1000
+        assert max(chosen) < total
+        assert chosen == again
+        assert chosen != sorted(chosen)
 
 
 def test_rows_of_every_kind_are_cut_and_taken():
-    indices = np.array([2, 0])
-    table = pd.DataFrame({"x": [5, 6, 7, 8]})
-    assert take([5, 6, 7, 8], indices) == [7, 5]
-    assert take(np.array([5, 6, 7, 8]), indices).tolist() == [7, 5]
-    assert take(table, indices)["x"].tolist() == [7, 5]
-    assert [part["x"].tolist() for part in cut(table, 2, 2)] == [[5, 6], [7, 8]]
-    assert cut([1, 2, 3, 4, 5], 2, 2) == [[1, 2], [3, 4]]
+    for sampling, rho in (("subsample", 0.05), ("parts", 0.02)):
+        steady, seen = samples_seen(2, 0.05, rho, sampling)
+        total = steady.rows_needed
+        assert total >= 4
+        numbers = list(range(5, 5 + total + 3))  # More than are read.
+        table = pd.DataFrame({"x": numbers})
+        shown = []
+        for rows in (numbers, np.array(numbers, dtype=object), np.array(numbers), table):
+            seen.clear()
+            steady(rows, Tape("x"))
+            shown.append([list(part["x"] if rows is table else part) for part in seen])
+        if sampling == "parts":
+            whole, expected = shown.pop(2), [numbers[place : place + 2] for place in range(0, total, 2)]
+            assert sorted(whole) == expected  # Parts of an array of numbers are counted, not kept in order.
+            assert shown == [expected] * 3
+        else:
+            assert shown == [shown[0]] * 4
+            assert {number for part in shown[0] for number in part} <= set(numbers[:total])
 
 
 def test_the_private_mean_has_its_law_its_privacy_and_its_failure(seed):

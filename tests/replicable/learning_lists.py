@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 
 import numpy as np
 
-from holdfast.replicable._heavy import _list_design
+from holdfast.replicable import Tape, list_heavy_hitter, sample_size
 
 
 def law_of(draw, blocks):
@@ -21,16 +22,30 @@ def pick(shares, cutoffs, orders):
     return np.where(np.isfinite(ranks).any(axis=1), ranks.argmin(axis=1), -1)
 
 
+@cache
+def band_of(eta, rho, beta, list_size):
+    """How many lists the promise needs, and between which shares the tape draws a cutoff: two results, which
+    promise nothing, show where."""
+    ask = {"eta": eta, "rho": rho, "beta": beta, "list_size": list_size}
+    drawn, cutoffs = [], []
+    for tape in (Tape("first"), Tape("second")):
+        result = list_heavy_hitter([[0]], **ask, tape=tape, best_effort=True)
+        drawn.append(tape.branch("list_heavy_hitter").uniforms(1)[0])
+        cutoffs.append(result.details["cutoff"])
+    width = (cutoffs[1] - cutoffs[0]) / (drawn[1] - drawn[0])
+    return sample_size("list_heavy_hitter", **ask), cutoffs[0] - width * drawn[0], width
+
+
 def run_pairs(kinds, chances, rng, pairs, *, eta, rho, beta, list_size, private=False):
     """Choices of two laboratories with shared (or private) coins on fresh lists, as indices of hypotheses."""
-    plan = _list_design(eta, list_size, rho, beta)
+    rows, low, width = band_of(eta, rho, beta, list_size)
     hypotheses = sorted({h for kind in kinds for h in kind})
     member = np.array([[h in kind for h in hypotheses] for kind in kinds], dtype=float)
     choices = []
     for side in range(2):
         if side == 0 or private:
-            cutoffs = plan.low + (plan.high - plan.low) * rng.random(pairs)
+            cutoffs = low + width * rng.random(pairs)
             orders = rng.random((pairs, len(hypotheses)))
-        shares = rng.multinomial(plan.rows, chances, pairs) @ member / plan.rows
+        shares = rng.multinomial(rows, chances, pairs) @ member / rows
         choices.append(pick(shares, cutoffs, orders))
     return hypotheses, choices

@@ -16,8 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.intervals import clopper_pearson
-from holdfast.replicable import ReplicableClassifier, Tape
-from holdfast.replicable._classifier import Stumps, threshold_grid
+from holdfast.replicable import ReplicableClassifier, Tape, choose
 
 NATS = math.log(1e5)
 
@@ -27,24 +26,56 @@ def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)
 
 
+def said_by(rule, table):
+    """What a rule says of each row; a constant rule has no feature."""
+    feature, threshold, low, high = rule
+    if feature is None:
+        return np.full(len(table), low)
+    return np.where(table[:, feature] <= threshold, low, high)
+
+
 def test_errors_are_those_of_the_rules_one_by_one(rng):
-    table, codes = rng.normal(size=(60, 3)), rng.integers(0, 3, 60)
-    table[:10, 0] = 0.5  # on a threshold
-    stumps = Stumps(np.array([0, 2]), threshold_grid([-1.0, 0.5, 1.0], None, 2, of="test"), 3)
-    labels = np.array(["a", "b", "c"])
-    errors = stumps.errors(table, codes)
-    assert len(errors) == len(stumps) == 3 + 2 * 3 * 6
-    rules = [stumps.rule(i, labels) for i in range(len(stumps))]
-    assert len({str(rule) for rule in rules}) == len(rules)
-    expected = [np.mean(rule.labels(table) != labels[codes]) for rule in rules]
-    np.testing.assert_allclose(errors, expected, atol=1e-12)
+    """The choice from the mistakes of all rules, counted one by one, is what is fitted, whatever the tape."""
+    labels = ["a", "b", "c"]
+    pairs = [(low, high) for low in labels for high in labels if low != high]
+    rules = [(None, None, label, label) for label in labels]
+    rules += [(feature, cut, *pair) for feature in (0, 2) for cut in (-1.0, 0.5, 1.0) for pair in pairs]
+    assert len(set(rules)) == 3 + 2 * 3 * 6
+    promise = {"accuracy": 0.5, "rho": 0.5, "beta": 0.5, "best_effort": True}
+    chosen = set()
+    for place in range(300):
+        table, own = rng.normal(size=(60, 3)), np.array(labels)[rng.integers(0, 3, 60)]
+        table[:10, 0] = 0.5  # on a threshold
+        tape = Tape(f"stumps {place}")
+        model = ReplicableClassifier(features=[0, 2], thresholds=[1.0, -1.0, 0.5], tape=tape, **promise)
+        rule = model.fit(table, own).rule_
+        mistakes = np.column_stack([said_by(each, table) != own for each in rules])
+        expected = choose(mistakes, tape=tape, **promise)
+        assert model.result_ == expected
+        assert model.result_.details == expected.details
+        assert (rule.feature, rule.threshold, rule.low, rule.high) == rules[int(expected)]
+        assert (model.predict(table) == said_by(rules[int(expected)], table)).all()
+        chosen.add(int(expected))
+    assert len(chosen) > 30
 
 
-def test_grids_are_fixed_in_advance():
-    assert threshold_grid(3, (0, 4), 2, of="test").tolist() == [[1, 2, 3]] * 2
-    assert threshold_grid(1, [(0, 4), (-1, 1)], 2, of="test").tolist() == [[2], [0]]
-    powers = threshold_grid(15, None, 1, of="test")[0]
-    assert (powers.size, powers[13], powers.min(), powers.max()) == (27, 0.0, -64.0, 64.0)
+def thresholds_tried(table, own, **ask):
+    """All thresholds on each feature that are chosen with one of many tapes."""
+    tried = [set() for _ in table.T]
+    for place in range(500):
+        model = ReplicableClassifier(**ask, accuracy=0.9, rho=0.9, beta=0.9, tape=f"{place}")
+        rule = model.fit(table, own).rule_
+        if rule.feature is not None:
+            tried[rule.feature].add(rule.threshold)
+    return tried
+
+
+def test_grids_are_fixed_in_advance(rng):
+    table, own = rng.uniform(-80, 80, (40, 2)), rng.integers(0, 2, 40)
+    assert thresholds_tried(table, own, thresholds=3, bounds=(0, 4)) == [{1, 2, 3}] * 2
+    assert thresholds_tried(table, own, thresholds=1, bounds=[(0, 4), (-1, 1)]) == [{2}, {0}]
+    powers = thresholds_tried(table[:, :1], own)[0]
+    assert powers == {0.0, *(sign * 2.0**power for sign in (-1, 1) for power in range(-6, 7))}
 
 
 def sample(rng, rows):

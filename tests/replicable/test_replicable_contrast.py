@@ -11,7 +11,6 @@ from scipy import stats
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.intervals import clopper_pearson
 from holdfast.replicable import Tape, difference, power, sample_size, slope
-from holdfast.replicable._mean import _group_gap, _slope_gap
 
 NATS = math.log(1e5)
 UNIT = ((0.0, 1.0), (0.0, 1.0))
@@ -21,9 +20,14 @@ def low(count, trials):
     return clopper_pearson(int(count), trials, NATS).low
 
 
+def stated_gap(result):
+    """How far apart two results lie, as a best effort states it: ρ is that distance over the width."""
+    assert result.guarantee.rho < 1
+    return result.guarantee.rho * result.details["width"]
+
+
 @pytest.mark.parametrize("rows", [1, 3, 12, 30])
 def test_the_gap_of_a_difference_by_enumeration(rows):
-    sums = np.arange(rows + 1) / rows
     worst = 0.0
     for p in (0.5, 0.3, 0.05):
         for q in (0.5, 0.8):
@@ -32,8 +36,9 @@ def test_the_gap_of_a_difference_by_enumeration(rows):
             steps = np.convolve(laws[0], laws[1][::-1])
             values = np.arange(-rows, rows + 1) / rows
             worst = max(worst, float(steps @ np.abs(np.subtract.outer(values, values)) @ steps))
-    assert len(sums) == rows + 1
-    assert 0.97 * _group_gap(rows) < worst <= _group_gap(rows)
+    ask = {"accuracy": 0.9, "rho": 1e-3, "beta": 1e-3, "tape": Tape("gap")}
+    gap = stated_gap(difference(np.zeros(rows), np.zeros(rows), **ask, best_effort=True))
+    assert 0.97 * gap < worst <= gap
 
 
 def test_two_laboratories_get_the_same_difference(seed):
@@ -92,9 +97,11 @@ def test_slopes_of_two_samples_are_as_near_as_computed(seed):
             ]
             slopes = [np.cov(x, y)[0, 1] / max(np.var(x, ddof=1), 0.75 * variance) for y, x in pairs]
             gaps.append(abs(slopes[0] - slopes[1]))
-        assert np.mean(gaps) <= _slope_gap(variance)(rows)
+        ask = {"accuracy": 5.0, "rho": 1e-3, "beta": 1e-3, "bounds": UNIT, "least_variance": variance}
+        stated = stated_gap(slope(*pairs[0], **ask, tape=Tape("gap"), best_effort=True))
+        assert np.mean(gaps) <= stated
     # For fair coins the bound is within a factor of six: one that is ten times smaller is caught.
-    assert np.mean(gaps) > _slope_gap(0.2)(80) / 10.0
+    assert np.mean(gaps) > stated / 10.0
 
 
 def test_two_laboratories_get_the_same_slope(seed):

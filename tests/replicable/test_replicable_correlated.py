@@ -99,15 +99,20 @@ def test_named_choices_collide_as_the_formula_says(seed):
     assert stats.binomtest(apart, trials, formula).pvalue < 1e-6
 
 
-def test_a_stream_longer_than_a_block_is_one_stream(monkeypatch):
-    from holdfast.replicable import _correlated
-
-    weights = {str(i): 1.0 + i % 3 for i in range(50)}
-    whole = [correlated_name(weights, Tape(i)) for i in range(40)]
-    monkeypatch.setattr(_correlated, "_AT_ONCE", 7)
-    assert [correlated_name(weights, Tape(i)) for i in range(40)] == whole
+def test_a_long_stream_is_one_stream():
+    """It is read in blocks of 65,536 pairs, and its choice is the best of its parts, wherever one cuts."""
+    weights = {str(i): (1.0 + i % 3) * (1 if i < 65_536 else 15) for i in range(70_000)}
+    pairs = list(weights.items())
+    late = 0
+    for i in range(5):
+        whole = correlated_name(iter(pairs), Tape(i))
+        late += int(whole) >= 65_536
+        parts = [pairs[:40_000], pairs[40_000:67_000], pairs[67_000:]]
+        best = [correlated_name(part, Tape(i)) for part in parts]
+        assert correlated_name({name: weights[name] for name in best}, Tape(i)) == whole
+    assert 0 < late < 5
     with pytest.raises(InvalidArgument, match="twice"):
-        correlated_name([*weights.items(), ("3", 1.0)], Tape(0))
+        correlated_name([*pairs, ("3", 1.0)], Tape(0))
 
 
 def test_golden_choices_never_change():

@@ -14,7 +14,20 @@ from scipy.special import chndtr
 from contracts.examples import examples
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Tape, identity_test, sample_size
-from holdfast.replicable._gaussian import _identity_rows, _identity_span, _identity_start
+
+
+def _window(d: int, distance: float, rho: float, beta: float) -> tuple[int, float, float]:
+    """The rows that a promise needs, and where the tape's thresholds begin and how far they reach: two
+    results show where."""
+    promise = {"distance": distance, "rho": rho, "beta": beta}
+    rows = sample_size("identity_test", dimension=d, **promise)
+    drawn, thresholds = [], []
+    for tape in (Tape("first"), Tape("second")):
+        result = identity_test(np.zeros((rows, d)), np.zeros(d), np.eye(d), tape=tape, **promise)
+        drawn.append(tape.branch("identity test").uniforms(1)[0])
+        thresholds.append(result.details["threshold"])
+    span = (thresholds[1] - thresholds[0]) / (drawn[1] - drawn[0])
+    return rows, thresholds[0] - span * drawn[0], span
 
 
 def _mean_difference(d: int, noncentrality: float, power: float = 0.5) -> float:
@@ -42,8 +55,8 @@ def test_squared_lengths_do_not_keep_the_bound():
 @pytest.mark.parametrize("share", [0.0, 0.4, 0.7, 0.9, 1.0])
 def test_ten_thousand_pairs_at_the_smallest_size(d, distance, rho, beta, share, rng):
     """From the stated mean to ``distance``; in between any verdict will do, but it must be the same."""
-    rows = _identity_rows(d, distance, rho, beta)
-    start, span = _identity_start(d, rho, beta), _identity_span(rho)
+    rows, start, span = _window(d, distance, rho, beta)
+    assert span == pytest.approx(2.0 / (math.sqrt(math.pi) * rho))
     first, second, third = (
         np.sqrt(rng.noncentral_chisquare(d, rows * (share * distance) ** 2 + 1e-300, PAIRS)) for _ in range(3)
     )
@@ -59,7 +72,8 @@ def test_ten_thousand_pairs_at_the_smallest_size(d, distance, rho, beta, share, 
 
 
 def test_a_window_of_half_the_span_is_caught(rng):
-    start, span = _identity_start(3, 0.1, 0.05), _identity_span(0.1) / 2.0
+    _, start, span = _window(3, 1.0, 0.1, 0.05)
+    span /= 2.0
     centre = (start + span / 2.0) ** 2
     first, second = (np.sqrt(rng.noncentral_chisquare(3, centre, PAIRS)) for _ in range(2))
     threshold = start + span * rng.uniform(size=PAIRS)
@@ -147,10 +161,11 @@ def test_bad_arguments(change, mean, covariance):
 
 
 def test_measured_mismatch_is_near_the_bound_in_the_middle(rng):
-    rows, rho = _identity_rows(5, 0.2, 0.1, 0.05), 0.1
-    middle = (_identity_start(5, rho, 0.05) + _identity_span(rho) / 2.0) ** 2
+    rho = 0.1
+    rows, start, span = _window(5, 0.2, rho, 0.05)
+    middle = (start + span / 2.0) ** 2
     first, second = (np.sqrt(rng.noncentral_chisquare(5, middle, PAIRS)) for _ in range(2))
-    threshold = _identity_start(5, rho, 0.05) + _identity_span(rho) * rng.uniform(size=PAIRS)
+    threshold = start + span * rng.uniform(size=PAIRS)
     differ = int(((first <= threshold) != (second <= threshold)).sum())
     assert rows > 0
     assert upper_limit(differ, PAIRS) >= 0.9 * rho

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from learning_lists import law_of, pick, run_pairs
+from learning_lists import band_of, law_of, pick, run_pairs
 
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.intervals import clopper_pearson
@@ -21,7 +21,6 @@ from holdfast.replicable import (
     littlestone_dimension,
     sample_size,
 )
-from holdfast.replicable._heavy import _list_design, item_name
 
 NATS = math.log(1e5)
 CLASSES = st.integers(1, 5).flatmap(
@@ -178,14 +177,16 @@ def test_ten_thousand_pairs_agree_through_the_law_of_the_lists(lists, rng):
 
 
 def test_the_law_of_the_lists_is_what_the_function_sees(rng):
-    plan = _list_design(SETTING["eta"], SETTING["list_size"], SETTING["rho"], SETTING["beta"])
-    lists = [tuple(np.flatnonzero(rng.random(6) < 0.55).tolist()) for _ in range(plan.rows)]
-    shares = np.array([[sum(h in kind for kind in lists) / plan.rows for h in range(6)]])
     ask = {name: SETTING[name] for name in ("eta", "rho", "beta", "list_size")}
+    rows, low, width = band_of(**ask)
+    assert SETTING["eta"] / 2 < low < low + width < SETTING["eta"]
+    lists = [tuple(np.flatnonzero(rng.random(6) < 0.55).tolist()) for _ in range(rows)]
+    shares = np.array([[sum(h in kind for kind in lists) / rows for h in range(6)]])
     for i in range(10):
         own = Tape("law").branch(i).branch("list_heavy_hitter")
-        cutoff = plan.low + (plan.high - plan.low) * own.uniforms(1)
-        order = own.named_words([item_name(h) for h in range(6)])[None].astype(float)
+        cutoff = low + width * own.uniforms(1)
+        # The name of a whole number is the letter i and its digits.
+        order = own.named_words([f"i{h}" for h in range(6)])[None].astype(float)
         found = list_heavy_hitter(lists, **ask, tape=Tape("law").branch(i)).value
         assert (-1 if found is None else found) == pick(shares, cutoff, order)[0]
 

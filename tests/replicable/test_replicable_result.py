@@ -6,6 +6,7 @@ import json
 import math
 import operator
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,6 @@ from scipy import stats
 
 from holdfast.errors import InvalidArgument
 from holdfast.replicable import Result, Tape, round_to_grid
-from holdfast.replicable._rounding import snap
 from holdfast.stability import Replicability
 
 
@@ -85,26 +85,28 @@ def test_a_result_is_frozen_and_travels():
 )
 def test_two_values_differ_with_probability_gap_over_width(first, gap, width, steps):
     # The midpoints of equal parts of (0, 1): the share of offsets that separate the two is exact to 2 parts.
-    offsets = (np.arange(steps) + 0.5) / steps
-    differ = snap(first, width, offsets) != snap(first + gap * width, width, offsets)
+    offsets = SimpleNamespace(uniforms=lambda size: (np.arange(size) + 0.5) / size)
+    centres = [round_to_grid(np.full(steps, value), width, offsets) for value in (first, first + gap * width)]
+    differ = centres[0] != centres[1]
     assert abs(differ.mean() - min(1.0, gap)) <= 2.0 / steps
 
 
 def test_the_rounding_error_is_uniform_whatever_the_value(rng, seed):
     values = rng.standard_normal(20_000) * rng.choice([0.01, 1.0, 30.0], size=20_000)
-    errors = snap(values, 0.7, Tape(seed).uniforms(20_000)) - values
+    errors = round_to_grid(values, 0.7, Tape(seed)) - values
     assert stats.kstest(errors / 0.7 + 0.5, "uniform").pvalue > 1e-6
     assert abs(np.corrcoef(errors, values)[0, 1]) < 5 / math.sqrt(20_000)
 
 
 def test_measured_mismatch_equals_the_law_and_a_private_offset_does_not(seed):
     tape, trials = Tape(seed), 20_000
-    shared, private = tape.uniforms(trials), tape.branch("private").uniforms(trials)
+    first = round_to_grid(np.full(trials, 0.3), 1.0, tape)
     for gap in (0.0, 0.13, 0.5, 0.97, 1.0, 1.7):
         law = min(1.0, gap)
-        differ = int((snap(0.3, 1.0, shared) != snap(0.3 + gap, 1.0, shared)).sum())
+        second = np.full(trials, 0.3 + gap)
+        differ = int((first != round_to_grid(second, 1.0, tape)).sum())
         assert stats.binomtest(differ, trials, law).pvalue > 1e-6
-        alone = int((snap(0.3, 1.0, shared) != snap(0.3 + gap, 1.0, private)).sum())
+        alone = int((first != round_to_grid(second, 1.0, tape.branch("private"))).sum())
         assert law == 1.0 or stats.binomtest(alone, trials, law).pvalue < 1e-6
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from statistics_laws import Law, cells_of, on_line, samples_of
 
 from holdfast import intervals
-from holdfast.readings._curve import band
+from holdfast.readings import CurveReading
 from holdfast.statistics import AUC, Bets
 
 NEGATIVE = on_line((0.0, 0.5), (0.5, 0.3), (1.0, 0.2))
@@ -59,6 +60,12 @@ def test_an_interval_for_as_many_pairs_as_rows_is_caught():
         return intervals.kl(AUC().estimate(cells), int(cells.rows), -math.log(0.05))
 
     assert sum(missed_area(LIKE, LIKE, (60, 3), twin)) > 0.05
+
+
+def band(rows: int, nats: float) -> float:
+    """The half-width around a distribution that is just that of the training part."""
+    question = SimpleNamespace(trained=(0.5,), shares=lambda part: (rows, (0.5,)))
+    return CurveReading(question, nats, None, 1.0).measured(SimpleNamespace(rows=None)).interval.high
 
 
 def missed_band(weights: tuple[float, ...], rows: int, half: float) -> float:

@@ -31,9 +31,8 @@ from holdfast.statistics import (
     UnitCells,
     Variance,
     WeightedMean,
+    crossing_of,
 )
-from holdfast.statistics._product import lower_end
-from holdfast.statistics._units import UnitCrossing
 
 STEPS = Steps.over(AXIS, 64), Steps.over(AXIS, 64)
 
@@ -316,12 +315,12 @@ def test_a_bet_stakes_no_more_than_the_largest_cluster_allows():
     """The product is no evidence at all where a cluster of the largest size could make a factor negative."""
     cells = cells_of(EQUAL, [3, 9])
     form = Form.of((0, 1.0, 0, 0, 0, 0), (1.0, 0, 0, 0, 0, 0))
-    crossing = UnitCrossing(cells, form)
+    crossing = crossing_of(cells, form)
     assert crossing.least(0.5) == -1.5
     assert math.isfinite(crossing.log_product(0.5, 0.999 / 1.5))
     assert crossing.log_product(0.5, 1.0 / 1.5) == -math.inf
-    assert UnitCrossing(replace(cells, largest=4), form).log_product(0.5, 0.999 / 1.5) == -math.inf
-    assert lower_end(crossing, 1.0, [0.3]) > 0
+    assert crossing_of(replace(cells, largest=4), form).log_product(0.5, 0.999 / 1.5) == -math.inf
+    assert 0 < Bets(cells, None).lower(form, 1.0) < crossing.estimate
 
 
 def test_a_contrast_given_the_memberships_is_caught():

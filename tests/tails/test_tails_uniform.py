@@ -10,19 +10,27 @@ from scipy import stats
 
 from holdfast.errors import InvalidArgument
 from holdfast.tails import uniform_convergence, uniform_convergence_rows
-from holdfast.tails._tail import _log_sauer
 
 
-@pytest.mark.parametrize("points", range(1, 12))
-def test_sauers_sum_counts_thresholds_and_intervals(points):
-    line = np.arange(points)
-    thresholds = {tuple(line < cut) for cut in range(points + 1)}
-    intervals = {tuple((low <= line) & (line < high)) for low in line for high in range(low, points + 1)}
-    assert round(math.exp(_log_sauer(points, 1))) == len(thresholds)
-    assert round(math.exp(_log_sauer(points, 2))) == len(intervals)
-    if points > 2:
-        # A dimension too small is caught by the count.
-        assert round(math.exp(_log_sauer(points, 1))) < len(intervals)
+@pytest.mark.parametrize("n", [100, 115, 130])
+def test_sauers_sum_counts_thresholds_and_intervals(n):
+    """The bound is 4·S·exp(−n·deviation²/8); S counts the subsets of 2n points that a class cuts out."""
+    line = np.arange(2 * n)
+    thresholds = {bytes(line < cut) for cut in range(2 * n + 1)}
+    intervals = {bytes((low <= line) & (line < high)) for low in line for high in range(low, 2 * n + 1)}
+
+    def counted(vc):
+        return uniform_convergence(vc=vc, n=n, deviation=1.0) / (4.0 * math.exp(-n / 8.0))
+
+    assert counted(1) == pytest.approx(len(thresholds), rel=1e-9)
+    assert counted(2) == pytest.approx(len(intervals), rel=1e-9)
+    # A dimension too small is caught by the count.
+    assert counted(1) < len(intervals) / 2
+
+
+def test_a_class_that_cuts_out_every_subset_is_promised_nothing():
+    assert uniform_convergence(vc=200, n=100, deviation=1.0) == 1.0
+    assert uniform_convergence(vc=300, n=100, deviation=1.0) == 1.0
 
 
 @pytest.mark.parametrize("n", [50, 400, 3000])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.special import betaincinv, ndtr
 
-from holdfast.audit.attacks._answerers import CountedGuard, CountedShare
+from holdfast.audit.attacks import CountedGuard, CountedShare
 
 ROWS, QUESTIONS = 1000, 501
 RUNS = 8  # If 95 % of runs held, as few as 2 of 8 would with a probability of 4 in ten million.

@@ -10,9 +10,7 @@ vote is positive: the state's own share of the rows chose the vote.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import cache
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,7 +18,7 @@ from scipy.special import ndtr
 from scipy.stats import binomtest
 
 from holdfast import Guard
-from holdfast.audit.attacks._answerers import CountedGuard, CountedShare
+from holdfast.audit.attacks import CountedGuard, CountedShare
 from holdfast.dependence import MarkovChain
 from holdfast.errors import DependenceWarning
 
@@ -55,22 +53,11 @@ def state_counts(rng, correlation, n, states):
     return np.bincount(rng.integers(0, states, len(starts)), weights=lengths, minlength=states)
 
 
-def guard_with(tail, n, *, charges=True):
-    """A counted account that reads shares by ``tail`` (None: as of independent rows)."""
-    guard = CountedGuard(n, charges=charges)
-    if tail is not None:
-        guard._strategy = replace(
-            guard._strategy,
-            model=SimpleNamespace(mean_tail=lambda lo, hi: tail, operator_norm=None, bounded=True),
-        )
-    return guard
-
-
 def attack(rng, correlation, n, *, tail, bits=BITS, charges=True):
-    """Whether all intervals held."""
+    """Whether all intervals held. Shares are read by ``tail`` (None: as of independent rows)."""
     signs = parities(bits)
     counts = state_counts(rng, correlation, n, 2**bits)
-    guard = guard_with(tail, n, charges=charges)
+    guard = CountedGuard(n, charges=charges, tail=tail)
     turned = np.ones(len(signs), dtype=int)
     for place, sign in enumerate(signs):
         share = CountedShare(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import betaincinv, ndtr
 
-from holdfast.audit.attacks._answerers import CountedGuard, CountedShare
+from holdfast.audit.attacks import CountedGuard, CountedShare
 
 RUNS, ALL_RUNS = 300, 2000
 

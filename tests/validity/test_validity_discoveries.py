@@ -11,8 +11,9 @@ import pytest
 from scipy import stats
 
 from holdfast import Guard, intervals
+from holdfast.audit.attacks import CountedShare
 from holdfast.coding import Account, Claims, Learned
-from holdfast.strategies._discover import claim_level
+from holdfast.strategies import ClaimQuestion, CodeStrategy
 
 RATE = 0.2
 ROWS, COLUMNS = 400, 101
@@ -30,7 +31,9 @@ def sign_hunter(rng: np.random.Generator, *, pays: bool) -> float:
         more = rows[:, column].sum() > ROWS / 2
         votes += np.where(rows[:, column] == more, 1, -1)
         account = account.after(account.charge(math.log(2)), surprise=False)
-    level = claim_level(account if pays else replace(account, micro_nats=0), RATE)
+    claim = ClaimQuestion.of(CountedShare(protected=int(np.count_nonzero(votes > 0))), ">", 0.5, RATE)
+    strategy = CodeStrategy(ROWS, None, None, None, None)
+    level = strategy.prepare(claim, account if pays else replace(account, micro_nats=0)).level
     # On fresh rows an odd number of fair votes is positive half of the time.
     interval = intervals.clopper_pearson(int(np.count_nonzero(votes > 0)), ROWS, level - math.log(2))
     return float(interval.low > 0.5)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import betainc, ndtr
 
-from holdfast.audit.attacks._answerers import CountedGuard, CountedShare
+from holdfast.audit.attacks import CountedGuard, CountedShare
 from holdfast.coding import Weights
 
 FAILURE = 0.2

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.special import betaincinv, ndtr
 
-from holdfast.audit.attacks._answerers import CountedGuard, CountedShare
+from holdfast.audit.attacks import CountedGuard, CountedShare
 from holdfast.intervals import clopper_pearson
 
 ROWS, EACH = 4, 2

@@ -8,6 +8,7 @@ without noise that claims the radius of a fixed query at β/k does not survive.
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from scipy.special import betaincinv
 from holdfast.coding import Account
 from holdfast.dependence import Independent
 from holdfast.readings import StatisticQuestion
-from holdfast.strategies._noise import TypicalNoise
+from holdfast.strategies import choose_strategy
 from holdfast.tails import BoundedDifferences, SubExponential, SubGaussian, Tail
 
 FAILURE = 0.05
@@ -55,7 +56,9 @@ def attack(rng: np.random.Generator, values: np.ndarray, k: int, tail: Tail, *, 
     """Whether all k answers are within their certified error of zero, the truth."""
     signs = rng.choice(np.array([-1.0, 1.0]), (k - 1, len(values)))
     exact = signs @ values / len(values)
-    strategy = TypicalNoise.of("gaussian", k, FAILURE, Independent(len(values)), None)
+    rows = SimpleNamespace(rows=SimpleNamespace(count=len(values)))
+    setup = SimpleNamespace(protected=rows, model=Independent(len(values)))
+    strategy = choose_strategy("typical-gaussian", setup, failure=FAILURE, error=None, queries=k)
     question = StatisticQuestion(
         key="",
         text="weighted mean",

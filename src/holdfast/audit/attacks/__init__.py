@@ -14,9 +14,14 @@ code.
 :func:`fingerprint_attack`       which rows do the answers lean to; ask for just these
 :func:`chain_attack`             every parity of a chain's state, and the vote that its stays suggest
 ================================ ==========================================================================
+
+Names that are imported ``as`` themselves are for Holdfast's own simulations and benchmarks.
 """
 
 from holdfast.audit.attacks._answerers import CodeAnswerer, naive, through
+from holdfast.audit.attacks._answerers import CountedBoard as CountedBoard
+from holdfast.audit.attacks._answerers import CountedGuard as CountedGuard
+from holdfast.audit.attacks._answerers import CountedShare as CountedShare
 from holdfast.audit.attacks._differencing import differencing_attack, fingerprint_attack
 from holdfast.audit.attacks._protocol import Answerer, Attack, AttackQuestion
 from holdfast.audit.attacks._sign import SignAttack, sign_attack
