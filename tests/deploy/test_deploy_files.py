@@ -27,6 +27,7 @@ from packaging.utils import canonicalize_name
 
 from holdfast.cli import cli
 from holdfast.server import Policy, create_app
+from holdfast.server._admission import Limits, largest_body
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -151,6 +152,13 @@ def test_every_container_is_somebody_has_a_check_and_time_to_stop(compose):
     assert grace > Policy().seconds + float(flag(compose, "drain"))
 
 
+def test_a_proxy_gets_more_connections_than_a_client(compose):
+    # Without it the service closes connections of the proxy once its clients have 200 together.
+    (container,) = chart()["StatefulSet"]["spec"]["template"]["spec"]["containers"]
+    for command in (compose["services"]["service"]["command"], container["args"]):
+        assert int(require_flags(command)["per_address"]) > Limits.connections_per_address
+
+
 def flag(compose, name):
     return require_flags(compose["services"]["service"]["command"])[name]
 
@@ -198,7 +206,11 @@ def test_the_proxy_has_timeouts_and_limits_and_hides_what_operators_read(compose
     assert depth == 0
     for timeout in ("read_header", "read_body", "write", "idle"):
         assert re.search(rf"^\s*{timeout} \d+s$", text, flags=re.M), timeout
-    assert re.search(r"max_size \d+MB", text)
+    # As much as the service takes anywhere: the proxy refuses nothing that the service would take.
+    largest = max(
+        largest_body("POST", f"/v1/{path}") for path in ("boards/b/submissions", "gates", "imports")
+    )
+    assert int(re.search(r"max_size (\d+)MiB", text)[1]) * 2**20 == largest
     hidden = re.search(r"@operator path (.*)", text)[1].split()
     assert hidden == ["/v1/metrics", "/v1/live", "/v1/ready"]
     host, port = re.search(r"reverse_proxy (\w+):(\d+)", text).groups()
