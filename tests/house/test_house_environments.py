@@ -18,7 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def _locked(name: str) -> dict[str, str]:
-    lines = (ROOT / name).read_text(encoding="utf-8").split()
+    # What stands behind a semicolon says on which machines the package is installed.
+    lines = [line.partition(";")[0] for line in (ROOT / name).read_text(encoding="utf-8").splitlines()]
     return {_plain(package): version for package, version in (line.split("==") for line in lines)}
 
 
@@ -115,3 +116,16 @@ def test_the_hint_names_the_distribution_of_the_project():
         pip_install(extra) in str(MissingExtra(extra, what="This"))
         for extra in project["optional-dependencies"]
     )
+
+
+def test_a_package_for_some_machines_has_the_same_condition_in_the_lock():
+    # A line of the lock without it would end the setup on every other machine.
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    wanted = [Requirement(text) for text in project["dependency-groups"]["dev"]]
+    lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
+    locked = {_plain(line.name): line for line in map(Requirement, lines)}
+    conditions = {_plain(package.name): package.marker for package in wanted if package.marker is not None}
+    assert conditions == {package: locked[package].marker for package in conditions}
+    assert "helm-binary" in conditions
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert f"s/^helm[-_]binary==.*/&; {locked['helm-binary'].marker}/" in makefile
