@@ -207,8 +207,8 @@ class MDependent(Dependence):
     def difference_tail(self, differences: ArrayLike) -> SubGaussian:
         """The tail of any statistic that moves by at most ``differences`` (one number, or one for each row).
 
-        Guarantee: P(|q − E q| > t) ≤ 2 exp(−2t² / Σ_k C_k²), for a statistic fixed in advance, C_k the sum of
-        the differences of the k-th stretch of max(m, 1) rows and of the m rows after it.
+        Guarantee: P(|q − E q| > t) ≤ 2 exp(−2t² / Σ_k C_k²), for a statistic fixed in advance. C_k is the sum
+        of the differences of the k-th stretch of max(m, 1) rows and of the m rows after it.
         Assumes: m-dependence and the differences (not checkable from the data).
         Reference: McDiarmid 1989, a stretch at a time; ``docs/theory/dependence.md``.
 
