@@ -23,7 +23,7 @@ def tables(real: dict[str, Any]) -> list[str]:
     for rows in sorted({line["rows"] for line in independent}):
         parts += [f"### {rows:,} rows", "", *_real(real, [p for p in independent if p["rows"] == rows]), ""]
     parts += ["### A chain", "", _CHAIN, "", *_chains(real), ""]
-    parts += ["### What was told", "", _TOLD, "", *_told(real), ""]
+    parts += ["### What was revealed", "", _TOLD, "", *_told(real), ""]
     parts += ["### Left out", "", *_left_out(real), ""]
     return parts
 
@@ -164,7 +164,7 @@ _TOLD = """Differencing: the share of secrets guessed right, where luck has half
 likelier a row that was asked about is called a member than a fresh one, 0 for luck. Validity does not promise
 secrecy; noise brings some."""
 
-_LEFT_OUT = """Places at which a run takes more entries than the work that was given (10⁹ unless said
-otherwise), and any that a run which was cut short did not reach. The code guard and the board answer one
-question at a time, with the account of the product: they are asked 100,000 questions at a place (200,000 by
-the sign attack, 25,000 by differencing and on a chain), and left out where that is fewer than twenty runs."""
+_LEFT_OUT = """Places at which a run takes more entries than the given work (10⁹ by default), and places that
+an interrupted run did not reach. The code guard and the board answer one question at a time, with the
+account of the product. They are asked 100,000 questions at a place (200,000 by the sign attack, 25,000 by
+differencing and on a chain). A place is left out if that is fewer than twenty runs."""

@@ -243,10 +243,10 @@ error of ½ promises nothing, as whoever always answers ½ keeps it: such cells 
 <img alt="Certified error against the number of questions" src="certified-light.png">
 </picture>
 
-Under attack, each method by itself: what it certifies (blue), how far its worst answer really is from the
-truth under the attack that does it the most harm (orange), the bound for questions fixed in advance
-(dashed) and what the sign attack gains from exact answers (dotted): against the number of questions with
-10,000 rows, and against the number of rows with 100 questions.
+Each method under attack, by itself. Blue is what it certifies. Orange is how far its worst answer really is
+from the truth, under the attack that does the most harm. The dashed line is the bound for questions fixed in
+advance, and the dotted line what the sign attack gains from exact answers. The first picture is over the
+number of questions with 10,000 rows, the second over the number of rows with 100 questions.
 
 <picture>
 <source media="(prefers-color-scheme: dark)" srcset="attacked-dark.png">
@@ -258,10 +258,10 @@ truth under the attack that does it the most harm (orange), the bound for questi
 </picture>
 """
 
-_HONEST = """The mean half-width to expect of k means of values in [0, 1] where guesses are as good as those
-from a fresh sample, by Hoeffding's radius: the code guard, not told and told how many questions there are,
-beside what a person gets who explores one half of the rows and asks the other a list that was fixed
-in advance, and beside splitting. The list answers no question that an answer suggested."""
+_HONEST = """The expected mean half-width of k means of values in [0, 1], by Hoeffding's radius. Guesses are
+as good as those from a fresh sample. The code guard is shown without and with a hint of the number of
+questions. Beside it are splitting, and a person who explores one half of the rows and asks the other half a
+list that was fixed in advance. The list answers no question that an answer suggested."""
 _CHAINS = """Ten surprises. The theorems of all peers in the grid are for independent rows and promise nothing
 here. One published theorem speaks of chains (Kontorovich, Sadigurschi and Stemmer 2022); it is used on every
 t-th row, with the best t and the exact dependence ψ that is left."""

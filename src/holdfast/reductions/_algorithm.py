@@ -299,7 +299,7 @@ def _checked_laws(values: Any, samples: int, size: int, *, of: str) -> Floats:
 
 
 def effort(workers: Any, progress: Any, *, of: str) -> tuple[Workers, Progress]:
-    """Check the two arguments that every compiler has: who works, and who is told."""
+    """Check the two arguments that every compiler has: the workers, and the progress callback."""
     workers = checked(workers, of=of)
     if not (isinstance(progress, bool) or callable(progress)):
         raise InvalidArgument("progress", "True, False or a function of (done, total)", progress, of=of)
