@@ -31,8 +31,8 @@ def run(output: Path, work: float, workers: int, progress: Progress) -> dict[str
     files, real = ["certified.json", *draw(grid, output)], None
     if work:
         resume = output / "attacked.partial.jsonl"
-        found = attacked(work, lambda *done: progress("attacks", *done), workers=workers, resume=resume)
-        real = _kept(output, "attacked", found)
+        results = attacked(work, lambda *done: progress("attacks", *done), workers=workers, resume=resume)
+        real = _kept(output, "attacked", results)
         resume.unlink(missing_ok=True)
         files += ["attacked.json", *draw_attacked(real, output)]
     (output / "README.md").write_text(page(grid, real), encoding="utf-8")
@@ -69,10 +69,10 @@ def _short(value: Any) -> Any:
 
 def summary(grid: dict[str, Any]) -> dict[str, dict[int, dict[int, str]]]:
     """For each promise a table of rows against questions: ours, the best peer's, their ratio."""
-    found: dict[str, dict[int, dict[int, str]]] = {promise: {n: {} for n in ROWS} for promise in PROMISES}
+    tables: dict[str, dict[int, dict[int, str]]] = {promise: {n: {} for n in ROWS} for promise in PROMISES}
     for point in grid["points"]:
-        found[point["promise"]][point["rows"]][point["queries"]] = _cell(point)
-    return found
+        tables[point["promise"]][point["rows"]][point["queries"]] = _cell(point)
+    return tables
 
 
 def _cell(point: dict[str, Any]) -> str:
@@ -89,33 +89,35 @@ def _number(error: float) -> str:
 def findings(grid: dict[str, Any], real: dict[str, Any] | None) -> list[str]:
     """What the numbers say, in sentences; what is against us too."""
     points, behind = grid["points"], grid["behind a peer"]
-    said = [
+    sentences = [
         f"At {len(points) - len(behind)} of {len(points)} places our best error is at most the best peer's."
     ]
     if behind:
         rivals = sorted({place["best peer"] for place in behind})
-        said.append(f"At {len(behind)} a peer is ahead (marked !): {', '.join(rivals)}.")
+        sentences.append(f"At {len(behind)} a peer is ahead (marked !): {', '.join(rivals)}.")
     if real is None:
-        return [*said, "Attacks were left out."]
-    found = real["summary"]
+        return [*sentences, "Attacks were left out."]
+    totals = real["summary"]
     exceeded = sorted({line["method"] for line in real["valid methods beyond their certificate"]})
     who = ", ".join(exceeded) or "no valid method"
-    said.append(
-        f"{len(real['attacks'])} attacks, {found['runs']:,} runs: {who} was seen beyond its certificate in "
+    sentences.append(
+        f"{len(real['attacks'])} attacks, {totals['runs']:,} runs: {who} was seen beyond its certificate in "
         "more than 5 % of runs anywhere (the lower 95 % limit of the probability is above 5 %)."
     )
-    said.append(
-        f"In {found['of these shown to hold']:,} of {found['cases of valid methods']:,} cases of a valid "
+    sentences.append(
+        f"In {totals['of these shown to hold']:,} of {totals['cases of valid methods']:,} cases of a valid "
         "method the runs put an upper 95 % limit of 5 % or less on it; the others have too few runs for that."
     )
-    worst = found["worst of naive reuse"]
-    said.append(f"Naive reuse fails in {found['of these broken']} of {found['cases of naive reuse']} cases.")
+    worst = totals["worst of naive reuse"]
+    sentences.append(
+        f"Naive reuse fails in {totals['of these broken']} of {totals['cases of naive reuse']} cases."
+    )
     if worst is not None:
-        said.append(
+        sentences.append(
             f"With {worst['rows']:,} rows and {worst['queries']:,} questions it is off by "
             f"{worst['mean real error']:.2f} where {worst['certified']:.3f} was claimed ({worst['attack']})."
         )
-    return said
+    return sentences
 
 
 def page(grid: dict[str, Any], real: dict[str, Any] | None) -> str:
@@ -198,7 +200,9 @@ def _methods(grid: dict[str, Any], real: dict[str, Any] | None) -> list[str]:
     names = [("ours", name) for name in points[0]["ours"]] + [("peers", name) for name in points[0]["peers"]]
     lines = [
         [name if side == "peers" else f"**{name}**", *(_number(p[side][name]) for p in points)]
-        for side, name in sorted(names, key=lambda one: points[-1][one[0]][one[1]])
+        for side, name in sorted(
+            names, key=lambda side_and_name: points[-1][side_and_name[0]][side_and_name[1]]
+        )
     ]
     lines.append(["*limit: questions fixed in advance*", *(_number(p["limit"]) for p in points)])
     if real is not None:
