@@ -98,21 +98,21 @@ def _line(
     }
     if not met:
         return {**line, "why": "asked one by one" if method.one_by_one else "certifies nothing here"}
-    errors = np.array([one.error for one in met])
+    errors = np.array([outcome.error for outcome in met])
     if method.intervals:
-        beyond = sum(one.missed for one in met)
-        line["certified"] = max(one.widest for one in met)
+        beyond = sum(outcome.missed for outcome in met)
+        line["certified"] = max(outcome.widest for outcome in met)
     else:
         beyond = 0 if certified is None else int((errors > certified).sum())
-    gains = [one.gain for one in met if not math.isnan(one.gain)]
-    told = [one.told for one in met if not math.isnan(one.told)]
+    gains = [outcome.gain for outcome in met if not math.isnan(outcome.gain)]
+    revealed = [outcome.told for outcome in met if not math.isnan(outcome.told)]
     low, high = limits(beyond, len(met))
     line |= {
         "mean real error": float(errors.mean()),
         "largest real error": float(errors.max()),
         "mean gain": float(np.mean(gains)) if gains else None,
         "refused": len(met) - len(gains),
-        "told": float(np.mean(told)) if told else None,
+        "told": float(np.mean(revealed)) if revealed else None,
     }
     if certified is not None or method.intervals:
         line |= {"beyond": beyond, "beyond, at least": low, "beyond, at most": high}
@@ -137,11 +137,11 @@ def attacked(
     tasks = [(attack.name, place) for attack in ATTACKS for place in places(attack)]
     planned = {task: runs_for(_named(task[0]), task[1], work) for task in tasks}
     inside = {task: runs for task, runs in planned.items() if runs}
-    found: dict[Any, list[dict[str, Any]]] = {}
+    lines_of_task: dict[Any, list[dict[str, Any]]] = {}
     for task, lines in _finished(inside, workers, resume):
-        found[task] = lines
-        progress(len(found), len(inside))
-    lines = [line for task in inside for line in found[task]]
+        lines_of_task[task] = lines
+        progress(len(lines_of_task), len(inside))
+    lines = [line for task in inside for line in lines_of_task[task]]
     return {
         "beta": BETA,
         "attacks": [
@@ -203,16 +203,16 @@ def _finished(
     tasks: dict[tuple[str, Place], int], workers: int, resume: Path | None
 ) -> Iterator[tuple[tuple[str, Place], list[dict[str, Any]]]]:
     """The tasks as they finish; those in the file first."""
-    known = {}
+    finished = {}
     if resume is not None and resume.exists():
         for text in resume.read_text(encoding="utf-8").splitlines():
             kept = json.loads(text)
-            known[(*kept["task"],)] = kept["lines"]
+            finished[(*kept["task"],)] = kept["lines"]
     waiting = []
     for (name, place), runs in tasks.items():
         key = (name, place.rows, place.queries, runs)
-        if key in known:
-            yield (name, place), known[key]
+        if key in finished:
+            yield (name, place), finished[key]
         else:
             waiting.append(((name, place), runs))
     for (name, place), lines in _computed(waiting, workers):

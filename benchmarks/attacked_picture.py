@@ -32,8 +32,8 @@ def draw(real: dict[str, Any], folder: Path) -> list[str]:
 
 def _nearest(points: list[Line], key: str, wanted: int) -> list[Line]:
     """The lines at the place that is wanted, or as near as there are some."""
-    found = min((line[key] for line in points), key=lambda value: abs(math.log(value / wanted)))
-    return [line for line in points if line[key] == found]
+    nearest = min((line[key] for line in points), key=lambda value: abs(math.log(value / wanted)))
+    return [line for line in points if line[key] == nearest]
 
 
 def _picture(names: list[str], points: list[Line], key: str, label: str, colours: Palette) -> Any:
@@ -57,9 +57,9 @@ def _picture(names: list[str], points: list[Line], key: str, label: str, colours
 
 
 def _panel(panel: Any, name: str, points: list[Line], key: str, places: list[int], colours: Palette) -> None:
-    def each(found: Callable[[list[Line]], float | None], of: str = name) -> list[float]:
+    def each(statistic: Callable[[list[Line]], float | None], of: str = name) -> list[float]:
         picked = [[p for p in points if p["method"] == of and p[key] == place] for place in places]
-        values = [found(lines) if lines else None for lines in picked]
+        values = [statistic(lines) if lines else None for lines in picked]
         return [float("nan") if value is None else value for value in values]
 
     limits = [non_adaptive_error(*_place(points, key, place), 0.05) for place in places]

@@ -23,7 +23,7 @@ def tables(real: dict[str, Any]) -> list[str]:
     for rows in sorted({line["rows"] for line in independent}):
         parts += [f"### {rows:,} rows", "", *_real(real, [p for p in independent if p["rows"] == rows]), ""]
     parts += ["### A chain", "", _CHAIN, "", *_chains(real), ""]
-    parts += ["### What was told", "", _TOLD, "", *_told(real), ""]
+    parts += ["### What was revealed", "", _TOLD, "", *_told(real), ""]
     parts += ["### Left out", "", *_left_out(real), ""]
     return parts
 
@@ -37,9 +37,9 @@ def worst(lines: Iterable[Line]) -> Line | None:
 def _against(real: dict[str, Any]) -> list[str]:
     """Methods against attacks: in how many of all runs a certificate was exceeded."""
     reasons = _numbered(real)
-    found: dict[tuple[str, str], list[Line]] = defaultdict(list)
+    lines_by_method: dict[tuple[str, str], list[Line]] = defaultdict(list)
     for line in real["points"]:
-        found[line["method"], line["attack"]].append(line)
+        lines_by_method[line["method"], line["attack"]].append(line)
     lines = []
     for method in real["methods"]:
         cells = [_named(method)]
@@ -47,7 +47,7 @@ def _against(real: dict[str, Any]) -> list[str]:
             if method["name"] in attack["not against"]:
                 cells.append(f"({reasons[attack['not against'][method['name']]]})")
             else:
-                cells.append(_total(found[method["name"], attack["name"]]))
+                cells.append(_total(lines_by_method[method["name"], attack["name"]]))
         lines.append(cells)
     return table(["beyond its certificate, runs", *(attack["name"] for attack in real["attacks"])], lines)
 
@@ -68,8 +68,8 @@ def _total(lines: list[Line]) -> str:
 
 
 def _numbered(real: dict[str, Any]) -> dict[str, int]:
-    said = [reason for attack in real["attacks"] for reason in attack["not against"].values()]
-    return {reason: number for number, reason in enumerate(dict.fromkeys(said), start=1)}
+    reasons = [reason for attack in real["attacks"] for reason in attack["not against"].values()]
+    return {reason: number for number, reason in enumerate(dict.fromkeys(reasons), start=1)}
 
 
 def _reasons(real: dict[str, Any]) -> list[str]:
@@ -110,7 +110,7 @@ def _chains(real: dict[str, Any]) -> list[str]:
             continue
         for line in mine[-1:]:
             name = f"**{method['name']}**" if method["ours"] else method["name"]
-            broken = [one for one in mine if one.get("beyond, at least", 0.0) > real["beta"]]
+            broken = [beyond for beyond in mine if beyond.get("beyond, at least", 0.0) > real["beta"]]
             body.append(
                 [
                     name,
@@ -127,17 +127,17 @@ def _chains(real: dict[str, Any]) -> list[str]:
 def _told(real: dict[str, Any]) -> list[str]:
     """Differencing and fingerprints: what else than a wrong share came out."""
     places = {"differencing": (10**3, 10**2), "fingerprint": (10**3, 10**4)}
-    found = {
+    revealed = {
         (line["attack"], line["method"]): line["told"]
         for line in real["points"]
         if line["runs"] and places.get(line["attack"]) == (line["rows"], line["queries"])
     }
     body = []
     for method in real["methods"]:
-        told = [found.get((attack, method["name"])) for attack in places]
-        if any(share is not None for share in told):
+        shares = [revealed.get((attack, method["name"])) for attack in places]
+        if any(share is not None for share in shares):
             name = f"**{method['name']}**" if method["ours"] else method["name"]
-            body.append([name, *("–" if share is None else f"{abs(share):.2f}" for share in told)])
+            body.append([name, *("–" if share is None else f"{abs(share):.2f}" for share in shares)])
     head = [f"{attack}, n = {n:,}, k = {k:,}" for attack, (n, k) in places.items()]
     return table(["method", *head], body)
 
@@ -146,8 +146,8 @@ def _left_out(real: dict[str, Any]) -> list[str]:
     places: dict[str, list[str]] = defaultdict(list)
     for line in real["left out"]:
         places[line["attack"]].append(f"n = {line['rows']:,}, k = {line['queries']:,}")
-    said = [f"- *{attack}*: {'; '.join(at)}" for attack, at in places.items()]
-    return [_LEFT_OUT, "", *said] if said else ["Nothing."]
+    items = [f"- *{attack}*: {'; '.join(at)}" for attack, at in places.items()]
+    return [_LEFT_OUT, "", *items] if items else ["Nothing."]
 
 
 _ABOUT = """Every method that certifies something at a place meets every attack that can be asked of it, on
@@ -164,7 +164,7 @@ _TOLD = """Differencing: the share of secrets guessed right, where luck has half
 likelier a row that was asked about is called a member than a fresh one, 0 for luck. Validity does not promise
 secrecy; noise brings some."""
 
-_LEFT_OUT = """Places at which a run takes more entries than the work that was given (10⁹ unless said
-otherwise), and any that a run which was cut short did not reach. The code guard and the board answer one
-question at a time, with the account of the product: they are asked 100,000 questions at a place (200,000 by
-the sign attack, 25,000 by differencing and on a chain), and left out where that is fewer than twenty runs."""
+_LEFT_OUT = """Places at which a run takes more entries than the given work (10⁹ by default), and places that
+an interrupted run did not reach. The code guard and the board answer one question at a time, with the
+account of the product. They are asked 100,000 questions at a place (200,000 by the sign attack, 25,000 by
+differencing and on a chain). A place is left out if that is fewer than twenty runs."""

@@ -153,8 +153,8 @@ def _agreeing(answers: Floats, method: Method, seen: Seen, rng: np.random.Genera
     """
     own = seen.training if method.training else rng.binomial(seen.half, 0.5, len(answers))
     rows = seen.rows - seen.half if method.training else seen.rows
-    mine, told = 2 * own / seen.half - 1, 2 * answers - 1
-    kept = (mine * told > 0) & (np.abs(mine) >= seen.half**-0.5) & (np.abs(told) >= rows**-0.5)
+    mine, answered = 2 * own / seen.half - 1, 2 * answers - 1
+    kept = (mine * answered > 0) & (np.abs(mine) >= seen.half**-0.5) & (np.abs(answered) >= rows**-0.5)
     return np.where(kept, np.sign(mine), 0).astype(np.int64)
 
 
@@ -237,13 +237,13 @@ def _chain(place: Place, methods: tuple[Method, ...], rng: np.random.Generator) 
 
 def _walsh(values: Numbers) -> Numbers:
     """Σ over states of value · (−1)^(parity of mask & state), for every mask."""
-    found = np.array(values, dtype=np.int64)
+    sums = np.array(values, dtype=np.int64)
     width = 1
-    while width < len(found):
-        pairs = found.reshape(-1, 2, width)
-        found = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1).reshape(-1)
+    while width < len(sums):
+        pairs = sums.reshape(-1, 2, width)
+        sums = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1).reshape(-1)
         width *= 2
-    return found
+    return sums
 
 
 def _no_board(method: Method) -> str:

@@ -56,7 +56,7 @@ def timed(action: Callable[[], Any]) -> float:
 
 
 def measure(guard: Guard, rounds: int) -> dict[str, Any]:
-    found = {}
+    measured = {}
     counter = iter(range(10**9))
     rows = guard._setup.protected.rows
     for name, question in kinds().items():
@@ -68,7 +68,7 @@ def measure(guard: Guard, rounds: int) -> dict[str, Any]:
             asked = [guard._questions.read(text).checked for text in texts]
             if together:
                 return timed(lambda: sums_of_all(rows, asked, [True] * len(asked)))
-            return timed(lambda: [rows.sums(one, squares=True) for one in asked])
+            return timed(lambda: [rows.sums(question, squares=True) for question in asked])
 
         def asked(texts: list[str], *, together: bool) -> float:
             return timed(lambda: guard.ask_all(texts) if together else [guard.ask(text) for text in texts])
@@ -81,14 +81,14 @@ def measure(guard: Guard, rounds: int) -> dict[str, Any]:
                     if not warm:
                         times.setdefault(f"{way} {'together' if together else 'one by one'}", []).append(took)
         medians = {label: statistics.median(values) for label, values in times.items()}
-        found[name] = {
+        measured[name] = {
             "ms one by one": round(1e3 * medians["asked one by one"], 1),
             "ms together": round(1e3 * medians["asked together"], 1),
             "faster, scan": round(medians["scan one by one"] / medians["scan together"], 2),
             "faster, asked": round(medians["asked one by one"] / medians["asked together"], 2),
         }
-        print(name, found[name], flush=True)
-    return found
+        print(name, measured[name], flush=True)
+    return measured
 
 
 def table(rows: int) -> dict[str, Any]:
@@ -168,8 +168,8 @@ def main() -> None:
         if "spark" in options.only:
             with spark(10**6, folder) as people:
                 run("Spark, 1,000,000 rows", people)
-    known = machine.RESULTS / "batches.json"
-    places = json.loads(known.read_text(encoding="utf-8"))["places"] if known.exists() else {}
+    kept_file = machine.RESULTS / "batches.json"
+    places = json.loads(kept_file.read_text(encoding="utf-8"))["places"] if kept_file.exists() else {}
     machine.keep("batches", {"questions": QUESTIONS, "places": {**places, **results}})
 
 

@@ -41,14 +41,16 @@ Progress = Callable[[int, int], None]
 
 def ours(rows: int, queries: int, surprises: int) -> dict[str, float]:
     """The error of each of our strategies; one that needs a training part on top has half of the rows."""
-    found = _errors(plan(queries=queries, confidence=1 - BETA, rows=rows, surprises=surprises))
+    errors = _errors(plan(queries=queries, confidence=1 - BETA, rows=rows, surprises=surprises))
     half = plan(queries=queries, confidence=1 - BETA, rows=rows - rows // 2, surprises=surprises)
-    found["reusable-holdout"] = half.method("reusable-holdout").error
-    return {name: min(NOTHING, error) for name, error in found.items()}
+    errors["reusable-holdout"] = half.method("reusable-holdout").error
+    return {name: min(NOTHING, error) for name, error in errors.items()}
 
 
-def _errors(found: Plan) -> dict[str, float]:
-    return {entry.name: entry.error for entry in found.table if entry.recommendable and entry.name != "naive"}
+def _errors(planned: Plan) -> dict[str, float]:
+    return {
+        entry.name: entry.error for entry in planned.table if entry.recommendable and entry.name != "naive"
+    }
 
 
 def theirs(rows: int, queries: int, promise: int | None) -> dict[str, float]:
@@ -96,11 +98,11 @@ def point(rows: int, queries: int, promise: str) -> dict[str, Any]:
 def grid(progress: Progress = lambda done, total: None) -> list[dict[str, Any]]:
     """Every place of the grid."""
     places = [(rows, queries, promise) for promise in PROMISES for rows in ROWS for queries in QUERIES]
-    found = []
+    points = []
     for place in places:
-        found.append(point(*place))
-        progress(len(found), len(places))
-    return found
+        points.append(point(*place))
+        progress(len(points), len(places))
+    return points
 
 
 def least_rows(error_of: Callable[[int], float], target: float, most: int = 10**13) -> int | None:
@@ -120,13 +122,15 @@ def rows_needed(queries: int, promise: str, target: float = TARGET) -> dict[str,
     """The rows that each method needs for all answers within ``target``, a training part included."""
     stated = PROMISES[promise]
     surprises = queries if stated is None else min(stated, queries)
-    found = plan(queries=queries, confidence=1 - BETA, error=target, surprises=surprises)
-    mine = {entry.name: entry.rows for entry in found.table if entry.recommendable and entry.name != "naive"}
+    planned = plan(queries=queries, confidence=1 - BETA, error=target, surprises=surprises)
+    mine = {
+        entry.name: entry.rows for entry in planned.table if entry.recommendable and entry.name != "naive"
+    }
     mine["reusable-holdout"] = _doubled(mine.get("reusable-holdout"))
     others: dict[str, int | None] = {}
     for peer in _asked(stated):
         if peer.name == "noise, Jung et al.":
-            others[peer.name] = found.method("transfer-gaussian").variants["jung"].rows
+            others[peer.name] = planned.method("transfer-gaussian").variants["jung"].rows
         else:
             others[peer.name] = least_rows(_at(peer, queries, min(stated or 0, queries)), target)
     best, rival = _fewest(mine), _fewest(others)
@@ -158,7 +162,7 @@ def _fewest(rows: dict[str, int | None]) -> str:
 def chains() -> list[dict[str, Any]]:
     """The symmetric two-state chain that flips with probability ¼, ten surprises: ours, and the one published
     theorem that speaks of chains, on every t-th row with the best t. No other peer's promise holds there."""
-    found = []
+    points = []
     for rows in CHAIN_ROWS:
         chain = MarkovChain([[1 - FLIP, FLIP], [FLIP, 1 - FLIP]], rows)
         for queries in CHAIN_QUERIES:
@@ -166,7 +170,7 @@ def chains() -> list[dict[str, Any]]:
             mine = {name: min(NOTHING, error) for name, error in mine.items()}
             best = _best(mine)
             correlated = min(NOTHING, chain_error(rows, queries, BETA, FLIP))
-            found.append(
+            points.append(
                 {
                     "rows": rows,
                     "queries": queries,
@@ -178,19 +182,19 @@ def chains() -> list[dict[str, Any]]:
                     "not valid": [peer.name for peer in PEERS],
                 }
             )
-    return found
+    return points
 
 
 def honest() -> list[dict[str, Any]]:
     """The mean width of sessions in which guesses are as good as fresh ones: the code guard, untold and told
     how many questions there are, beside a list that was fixed in advance on half of the rows (Bonferroni; the
     other half was explored) and splitting."""
-    found = []
+    points = []
     for rows in ROWS:
         for queries in QUERIES:
             widths = {}
-            for name, told in (("code", False), ("code, expect=k", True)):
-                share = training_share(Weights(expect=float(queries) if told else None))
+            for name, hinted in (("code", False), ("code, expect=k", True)):
+                share = training_share(Weights(expect=float(queries) if hinted else None))
                 training = round(share * rows)
                 kept = rows - training
                 forecast = expected_width(
@@ -198,13 +202,13 @@ def honest() -> list[dict[str, Any]]:
                     k=queries,
                     beta=BETA,
                     rows_a_training_row=kept / training,
-                    expecting=told,
+                    expecting=hinted,
                 )
                 widths[name] = min(NOTHING, forecast.mean)
             widths["a fixed list on half"] = min(NOTHING, non_adaptive_error(rows // 2, queries, BETA))
             widths["split"] = min(NOTHING, split_error(rows, queries, BETA))
-            found.append({"rows": rows, "queries": queries, **widths})
-    return found
+            points.append({"rows": rows, "queries": queries, **widths})
+    return points
 
 
 def certified(progress: Progress = lambda done, total: None) -> dict[str, Any]:

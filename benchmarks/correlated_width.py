@@ -145,11 +145,11 @@ def limit(kind: str, law: str, rate: float) -> float | None:
 
 def point(kind: str, law: str, rate: float, runs: int) -> dict[str, Any]:
     """One line of the table, with its limit."""
-    found = averages([series_once(kind, law, rate, seed) for seed in range(runs)])
+    means = averages([series_once(kind, law, rate, seed) for seed in range(runs)])
     most = limit(kind, law, rate)
-    described = {"model": kind, "law": law, "rate": rate, **found}
+    described = {"model": kind, "law": law, "rate": rate, **means}
     return (
-        described if most is None else {**described, "limit": most, "within limit": found["measured"] <= most}
+        described if most is None else {**described, "limit": most, "within limit": means["measured"] <= most}
     )
 
 
@@ -169,7 +169,7 @@ def main() -> None:
         {
             "panel": {"runs": given.runs, **averages([panel_once(seed) for seed in range(given.runs)])},
             "series": given.series,
-            "beyond their limit": [one for one in points if one.get("within limit") is False],
+            "beyond their limit": [entry for entry in points if entry.get("within limit") is False],
             "points": points,
         },
     )

@@ -80,8 +80,8 @@ def mean_width(
     runs: int, rows: int, questions: int, columns: int | None, weights: Weights
 ) -> dict[str, float]:
     """The mean over seeded runs."""
-    found = [session(seed, rows, questions, columns, weights) for seed in range(runs)]
-    mean, last, spent, held = (float(np.mean(column)) for column in zip(*found, strict=True))
+    sessions = [session(seed, rows, questions, columns, weights) for seed in range(runs)]
+    mean, last, spent, held = (float(np.mean(column)) for column in zip(*sessions, strict=True))
     return {"mean half-width": mean, "last half-width": last, "nats spent": spent, "runs that held": held}
 
 
@@ -123,7 +123,7 @@ def point(runs: int, rows: int, questions: int, limits: tuple, columns: int | No
     )
     fixed = clopper_pearson(rows // 2, rows, log(questions / FAILURE)).half_width
     half = clopper_pearson(rows // 4, rows // 2, log(questions / FAILURE)).half_width
-    measured = [found["mean half-width"] for found in (plain, hinted, each)]
+    measured = [line["mean half-width"] for line in (plain, hinted, each)]
     return {
         "rows": rows,
         "questions": questions,

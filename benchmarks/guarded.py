@@ -127,8 +127,10 @@ def _budget(place: Place) -> int:
 
 
 def _peer(name: str) -> Callable[[Place], float]:
-    found = next(peer for peer in PEERS if peer.name == name)
-    return cache(lambda place: found.error(place.rows, place.queries, BETA, min(SURPRISES, place.queries)))
+    chosen_peer = next(peer for peer in PEERS if peer.name == name)
+    return cache(
+        lambda place: chosen_peer.error(place.rows, place.queries, BETA, min(SURPRISES, place.queries))
+    )
 
 
 _GUESS_AND_CHECK = _peer("Guess and Check")
@@ -209,8 +211,8 @@ def _cells(place: Place) -> Schedule | None:
 
 def _lasts(schedule: Callable[[Place], Schedule | None]) -> Callable[[Place], float | None]:
     def error(place: Place) -> float:
-        found = schedule(place)
-        return 1.0 if found is None else found.error
+        certificate = schedule(place)
+        return 1.0 if certificate is None else certificate.error
 
     return error
 

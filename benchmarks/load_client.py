@@ -116,7 +116,7 @@ def measured(targets: list[Target], question: Callable[[int, int], str], seconds
     at_half = sorted(asyncio.run(load(targets, lambda number: question(4, number), seconds, rate / 2)))
     return {
         "a second": round(rate, 1),
-        "of": [round(one, 1) for one in rates],
+        "of": [round(each_rate, 1) for each_rate in rates],
         "p50 ms at half": round(statistics.median(at_half), 2),
         "p99 ms at half": round(at_half[int(0.99 * len(at_half))], 2),
     }

@@ -55,9 +55,9 @@ def timing(kind: type, method: str) -> Iterator[list[float]]:
 
     def timed(*given: Any, **options: Any) -> Any:
         started = time.perf_counter()
-        found = original(*given, **options)
+        result = original(*given, **options)
         times.append((time.perf_counter() - started) * 1e6)
-        return found
+        return result
 
     with patch.object(kind, method, timed):
         yield times

@@ -31,8 +31,8 @@ def run(output: Path, work: float, workers: int, progress: Progress) -> dict[str
     files, real = ["certified.json", *draw(grid, output)], None
     if work:
         resume = output / "attacked.partial.jsonl"
-        found = attacked(work, lambda *done: progress("attacks", *done), workers=workers, resume=resume)
-        real = _kept(output, "attacked", found)
+        results = attacked(work, lambda *done: progress("attacks", *done), workers=workers, resume=resume)
+        real = _kept(output, "attacked", results)
         resume.unlink(missing_ok=True)
         files += ["attacked.json", *draw_attacked(real, output)]
     (output / "README.md").write_text(page(grid, real), encoding="utf-8")
@@ -69,10 +69,10 @@ def _short(value: Any) -> Any:
 
 def summary(grid: dict[str, Any]) -> dict[str, dict[int, dict[int, str]]]:
     """For each promise a table of rows against questions: ours, the best peer's, their ratio."""
-    found: dict[str, dict[int, dict[int, str]]] = {promise: {n: {} for n in ROWS} for promise in PROMISES}
+    tables: dict[str, dict[int, dict[int, str]]] = {promise: {n: {} for n in ROWS} for promise in PROMISES}
     for point in grid["points"]:
-        found[point["promise"]][point["rows"]][point["queries"]] = _cell(point)
-    return found
+        tables[point["promise"]][point["rows"]][point["queries"]] = _cell(point)
+    return tables
 
 
 def _cell(point: dict[str, Any]) -> str:
@@ -89,33 +89,35 @@ def _number(error: float) -> str:
 def findings(grid: dict[str, Any], real: dict[str, Any] | None) -> list[str]:
     """What the numbers say, in sentences; what is against us too."""
     points, behind = grid["points"], grid["behind a peer"]
-    said = [
+    sentences = [
         f"At {len(points) - len(behind)} of {len(points)} places our best error is at most the best peer's."
     ]
     if behind:
         rivals = sorted({place["best peer"] for place in behind})
-        said.append(f"At {len(behind)} a peer is ahead (marked !): {', '.join(rivals)}.")
+        sentences.append(f"At {len(behind)} a peer is ahead (marked !): {', '.join(rivals)}.")
     if real is None:
-        return [*said, "Attacks were left out."]
-    found = real["summary"]
+        return [*sentences, "Attacks were left out."]
+    totals = real["summary"]
     exceeded = sorted({line["method"] for line in real["valid methods beyond their certificate"]})
     who = ", ".join(exceeded) or "no valid method"
-    said.append(
-        f"{len(real['attacks'])} attacks, {found['runs']:,} runs: {who} was seen beyond its certificate in "
+    sentences.append(
+        f"{len(real['attacks'])} attacks, {totals['runs']:,} runs: {who} was seen beyond its certificate in "
         "more than 5 % of runs anywhere (the lower 95 % limit of the probability is above 5 %)."
     )
-    said.append(
-        f"In {found['of these shown to hold']:,} of {found['cases of valid methods']:,} cases of a valid "
+    sentences.append(
+        f"In {totals['of these shown to hold']:,} of {totals['cases of valid methods']:,} cases of a valid "
         "method the runs put an upper 95 % limit of 5 % or less on it; the others have too few runs for that."
     )
-    worst = found["worst of naive reuse"]
-    said.append(f"Naive reuse fails in {found['of these broken']} of {found['cases of naive reuse']} cases.")
+    worst = totals["worst of naive reuse"]
+    sentences.append(
+        f"Naive reuse fails in {totals['of these broken']} of {totals['cases of naive reuse']} cases."
+    )
     if worst is not None:
-        said.append(
+        sentences.append(
             f"With {worst['rows']:,} rows and {worst['queries']:,} questions it is off by "
             f"{worst['mean real error']:.2f} where {worst['certified']:.3f} was claimed ({worst['attack']})."
         )
-    return said
+    return sentences
 
 
 def page(grid: dict[str, Any], real: dict[str, Any] | None) -> str:
@@ -198,7 +200,9 @@ def _methods(grid: dict[str, Any], real: dict[str, Any] | None) -> list[str]:
     names = [("ours", name) for name in points[0]["ours"]] + [("peers", name) for name in points[0]["peers"]]
     lines = [
         [name if side == "peers" else f"**{name}**", *(_number(p[side][name]) for p in points)]
-        for side, name in sorted(names, key=lambda one: points[-1][one[0]][one[1]])
+        for side, name in sorted(
+            names, key=lambda side_and_name: points[-1][side_and_name[0]][side_and_name[1]]
+        )
     ]
     lines.append(["*limit: questions fixed in advance*", *(_number(p["limit"]) for p in points)])
     if real is not None:
@@ -243,10 +247,10 @@ error of ½ promises nothing, as whoever always answers ½ keeps it: such cells 
 <img alt="Certified error against the number of questions" src="certified-light.png">
 </picture>
 
-Under attack, each method by itself: what it certifies (blue), how far its worst answer really is from the
-truth under the attack that does it the most harm (orange), the bound for questions fixed in advance
-(dashed) and what the sign attack gains from exact answers (dotted): against the number of questions with
-10,000 rows, and against the number of rows with 100 questions.
+Each method under attack, by itself. Blue is what it certifies. Orange is how far its worst answer really is
+from the truth, under the attack that does the most harm. The dashed line is the bound for questions fixed in
+advance, and the dotted line what the sign attack gains from exact answers. The first picture is over the
+number of questions with 10,000 rows, the second over the number of rows with 100 questions.
 
 <picture>
 <source media="(prefers-color-scheme: dark)" srcset="attacked-dark.png">
@@ -258,10 +262,10 @@ truth under the attack that does it the most harm (orange), the bound for questi
 </picture>
 """
 
-_HONEST = """The mean half-width to expect of k means of values in [0, 1] where guesses are as good as those
-from a fresh sample, by Hoeffding's radius: the code guard, not told and told how many questions there are,
-beside what a person gets who explores one half of the rows and asks the other a list that was fixed
-in advance, and beside splitting. The list answers no question that an answer suggested."""
+_HONEST = """The expected mean half-width of k means of values in [0, 1], by Hoeffding's radius. Guesses are
+as good as those from a fresh sample. The code guard is shown without and with a hint of the number of
+questions. Beside it are splitting, and a person who explores one half of the rows and asks the other half a
+list that was fixed in advance. The list answers no question that an answer suggested."""
 _CHAINS = """Ten surprises. The theorems of all peers in the grid are for independent rows and promise nothing
 here. One published theorem speaks of chains (Kontorovich, Sadigurschi and Stemmer 2022); it is used on every
 t-th row, with the best t and the exact dependence ψ that is left."""

@@ -58,8 +58,8 @@ def cases(guard: Guard, number: str = "DOUBLE") -> dict[str, tuple[Ask, Callable
 def seconds(action: Callable[[], Any]) -> tuple[float, float, Any]:
     """How long it took, how long processors worked on it in this process, and what came of it."""
     started, worked = time.perf_counter(), time.process_time()
-    found = action()
-    return time.perf_counter() - started, time.process_time() - worked, found
+    result = action()
+    return time.perf_counter() - started, time.process_time() - worked, result
 
 
 def in_turn(ask: Ask, sql: Callable[[int], str], plain: Plain, repetitions: int) -> dict[str, Any]:
@@ -72,12 +72,12 @@ def in_turn(ask: Ask, sql: Callable[[int], str], plain: Plain, repetitions: int)
     agree = True
     for i in range(repetitions + 1):
         actions = (lambda i=i: ask(i), lambda i=i: plain(sql(i)))
-        found: list[Any] = [None, None]
+        results: list[Any] = [None, None]
         for who in (i % 2, 1 - i % 2):
-            clock, processor, found[who] = seconds(actions[who])
+            clock, processor, results[who] = seconds(actions[who])
             taken[who].append(clock)
             worked[who].append(processor)
-        agree &= found[0].low <= found[1] <= found[0].high
+        agree &= results[0].low <= results[1] <= results[0].high
     guard, other, guard_worked, other_worked = (statistics.median(times[1:]) for times in (*taken, *worked))
     return {
         "guard s": round(guard, 4),
@@ -92,11 +92,11 @@ def compare(
     guard: Guard, plain: Plain, repetitions: int, number: str = "DOUBLE", *, here: bool = True
 ) -> dict[str, Any]:
     """Both questions; ``here`` if the engine works in this process."""
-    found = {name: in_turn(ask, sql, plain, repetitions) for name, (ask, sql) in cases(guard, number).items()}
+    lines = {name: in_turn(ask, sql, plain, repetitions) for name, (ask, sql) in cases(guard, number).items()}
     if not here:
-        for line in found.values():
+        for line in lines.values():
             del line["ratio of processor time"]
-    return {**found, "within": all(line["ratio"] <= ALLOWED for line in found.values())}
+    return {**lines, "within": all(line["ratio"] <= ALLOWED for line in lines.values())}
 
 
 def open_parquet(pattern: str, rows: int, *, copied: bool = True) -> tuple[Guard, Plain]:
@@ -120,12 +120,12 @@ def parquet(pattern: str, rows: int, repetitions: int) -> dict[str, Any]:
     """One share and one clipped mean with a filter, in a process that cannot have more than 4 GiB."""
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
     opened, _, (guard, plain) = seconds(lambda: open_parquet(pattern, rows))
-    found = compare(guard, plain, repetitions)
+    compared = compare(guard, plain, repetitions)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     return {
         "rows": rows,
         "seconds to open": round(opened, 2),
-        **found,
+        **compared,
         "peak GiB": round(peak, 2),
         "within 4 GiB": peak <= MEMORY / 2**30,
     }
@@ -134,16 +134,16 @@ def parquet(pattern: str, rows: int, repetitions: int) -> dict[str, Any]:
 def one_size(pattern: str, rows: int, repetitions: int) -> dict[str, Any]:
     """As :func:`parquet`, in the one way that all sizes have in common."""
     guard, plain = open_parquet(pattern, rows, copied=False)
-    found = compare(guard, plain, repetitions)
-    del found["within"]  # what a question costs besides its rows is most of it in a small table
-    return {"rows": rows, **found}
+    compared = compare(guard, plain, repetitions)
+    del compared["within"]  # what a question costs besides its rows is most of it in a small table
+    return {"rows": rows, **compared}
 
 
 def slopes(lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Time against rows: the slope of the logarithms, overall and step by step, and the fit of a fixed cost
     and a cost a row, relative errors weighed equally."""
     sizes = np.array([line["rows"] for line in lines], dtype=float)
-    found = {}
+    fits = {}
     for question in ("share", "clipped mean"):
         for who in ("guard", "plain"):
             times = np.array([line[question][f"{who} s"] for line in lines])
@@ -152,7 +152,7 @@ def slopes(lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
             (fixed, each), *_ = np.linalg.lstsq(design, np.ones(len(times)), rcond=None)
             off = np.abs((fixed + each * sizes) / times - 1).max()
             linear = [int(size) for size, step in zip(sizes, steps, strict=False) if step >= 0.9]
-            found[f"{question}, {who}"] = {
+            fits[f"{question}, {who}"] = {
                 "slope": round(float(np.polyfit(np.log(sizes), np.log(times), 1)[0]), 3),
                 "slopes step by step": [round(float(step), 2) for step in steps],
                 "a slope of 0.9 from": min(linear, default=None),
@@ -160,7 +160,7 @@ def slopes(lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
                 "ns a row": round(float(each) * 1e9, 3),
                 "largest relative error of the line": round(float(off), 2),
             }
-    return found
+    return fits
 
 
 def questions(pattern: str, rows: int, count: int) -> dict[str, Any]:
@@ -205,11 +205,11 @@ def postgres(rows: int, repetitions: int) -> dict[str, Any]:
                 def plain(sql: str) -> float:
                     return float(connection.execute(sql).fetchone()[0])
 
-                found = compare(guard, plain, repetitions, "int", here=False)
+                compared = compare(guard, plain, repetitions, "int", here=False)
                 backend.disconnect()
         finally:
             server.cleanup()
-    return {"rows": rows, **found}
+    return {"rows": rows, **compared}
 
 
 def spark(pattern: str, rows: int, repetitions: int) -> dict[str, Any]:
@@ -232,7 +232,7 @@ def spark(pattern: str, rows: int, repetitions: int) -> dict[str, Any]:
         def plain(sql: str) -> float:
             return float(session.sql(sql).collect()[0][0])
 
-        found = compare(guard, plain, repetitions, "int", here=False)
+        compared = compare(guard, plain, repetitions, "int", here=False)
         jobs = {}
         for name, (ask, _) in cases(guard).items():
             session.sparkContext.setJobGroup(name, name)
@@ -240,16 +240,16 @@ def spark(pattern: str, rows: int, repetitions: int) -> dict[str, Any]:
             jobs[name] = len(session.sparkContext.statusTracker().getJobIdsForGroup(name))
     finally:
         session.stop()
-    return {"rows": rows, **found, "jobs a question": jobs}
+    return {"rows": rows, **compared, "jobs a question": jobs}
 
 
 def apart(part: str, *arguments: Any) -> dict[str, Any]:
     """Run one measurement in a process of its own."""
     command = [sys.executable, __file__, "--part", json.dumps([part, *arguments])]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    print(f"{part}: {json.dumps(found)}", file=sys.stderr, flush=True)
-    return found
+    results: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    print(f"{part}: {json.dumps(results)}", file=sys.stderr, flush=True)
+    return results
 
 
 PARTS = {f.__name__: f for f in (parquet, one_size, questions, postgres, spark)}
@@ -273,24 +273,24 @@ def measure(folder: Path, rows: int, only: Sequence[str], repetitions: int) -> d
             made[count] = scale_data.write(folder / f"{count}-rows", count)
         return made[count]
 
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     if "parquet" in only:
-        found["parquet"] = apart("parquet", files(rows), rows, repetitions)
+        results["parquet"] = apart("parquet", files(rows), rows, repetitions)
     if "rows" in only:
         lines = [
             apart("one_size", files(n), n, repetitions if n > 10**7 else 3 * repetitions)
             for n in sizes_up_to(rows)
         ]
-        found["rows"] = {"sizes": lines, **slopes(lines)}
+        results["rows"] = {"sizes": lines, **slopes(lines)}
     if "questions" in only:
-        found["questions"] = apart("questions", files(small), small, min(1000, small // 1000))
+        results["questions"] = apart("questions", files(small), small, min(1000, small // 1000))
     if "postgres" in only:
-        found["postgres"] = apart("postgres", small, 3 * repetitions)
+        results["postgres"] = apart("postgres", small, 3 * repetitions)
     if "spark" in only:
-        found["spark"] = apart("spark", files(small), small, repetitions)
+        results["spark"] = apart("spark", files(small), small, repetitions)
     if "account" in only:
-        found["account"] = account()
-    return found
+        results["account"] = account()
+    return results
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -306,10 +306,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(json.dumps(PARTS[name](*given)))
         return
     with tempfile.TemporaryDirectory(prefix="holdfast-scale-") as temporary:
-        found = measure(
+        results = measure(
             options.folder or Path(temporary), int(options.rows), options.only, options.repetitions
         )
-    machine.keep("scale", {"threads": THREADS, "allowed ratio": ALLOWED, **found})
+    machine.keep("scale", {"threads": THREADS, "allowed ratio": ALLOWED, **results})
 
 
 if __name__ == "__main__":

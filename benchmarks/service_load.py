@@ -121,7 +121,7 @@ def over_bare(folder: Path, seconds: float) -> dict[str, Any]:
                 }
                 for name, (targets, question) in asked.items():
                     rates.setdefault(name, []).append(rate_of(targets, question, seconds))
-            medians = {name: statistics.median(found[1:]) for name, found in rates.items()}
+            medians = {name: statistics.median(repeated[1:]) for name, repeated in rates.items()}
             ratios[str(clients)] = {
                 **{f"{name} a second": round(rate, 1) for name, rate in medians.items()},
                 "computed over bare": round(medians["computed"] / medians["bare"], 3),
@@ -176,9 +176,9 @@ def write_lines(path: Path, key: SigningKey, source: Path, lines: int) -> None:
     def write(kind: str, subject: str, body: dict[str, Any]) -> None:
         nonlocal sequence, digest
         sequence += 1
-        said = (sequence, kind, subject, "", canonical(body))
-        digest = digest_of(digest, *said)
-        connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", (*said, digest))
+        written = (sequence, kind, subject, "", canonical(body))
+        digest = digest_of(digest, *written)
+        connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", (*written, digest))
         balance.apply(Event(sequence, kind, body, digest, subject))
 
     while sequence < lines:
@@ -239,14 +239,14 @@ def main() -> None:
         if arguments.only:
             print(json.dumps(over_bare(folder, arguments.seconds), indent=1))
             return
-        found = throughput(folder, arguments.seconds)
+        rates = throughput(folder, arguments.seconds)
         ratios = over_bare(folder, arguments.seconds)
         books = long_books(folder, (1_000, arguments.lines))
     keep(
         "service_load",
         {
             "load average": [round(value, 2) for value in os.getloadavg()],
-            "throughput": found,
+            "throughput": rates,
             "over a bare endpoint, by clients": ratios,
             "books": books,
         },

@@ -104,17 +104,18 @@ def measured(folder: Path, seconds: float, turns: int) -> dict[str, Any]:
 def _summary(runs: dict[int, list[Run]]) -> dict[str, Any]:
     """What the runs of one kind of question say, by the number of workers."""
     middle = {
-        number: sorted(found, key=lambda one: one.rate)[len(found) // 2] for number, found in runs.items()
+        number: sorted(repeated, key=lambda middle_run: middle_run.rate)[len(repeated) // 2]
+        for number, repeated in runs.items()
     }
-    said: dict[str, Any] = {}
-    for number, one in middle.items():
-        said[f"{number} workers"] = {
-            "a second": round(one.rate, 1),
-            "service ms a question": round(1e3 * one.service / one.rate, 3),
-            "client ms a question": round(1e3 * one.client / one.rate, 3),
-            "busy cores": round(one.service + one.client, 2),
+    lines: dict[str, Any] = {}
+    for number, middle_run in middle.items():
+        lines[f"{number} workers"] = {
+            "a second": round(middle_run.rate, 1),
+            "service ms a question": round(1e3 * middle_run.service / middle_run.rate, 3),
+            "client ms a question": round(1e3 * middle_run.client / middle_run.rate, 3),
+            "busy cores": round(middle_run.service + middle_run.client, 2),
         }
-    return {**said, "two over one": round(middle[2].rate / middle[1].rate, 3)}
+    return {**lines, "two over one": round(middle[2].rate / middle[1].rate, 3)}
 
 
 def main() -> None:

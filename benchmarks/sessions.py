@@ -98,13 +98,13 @@ class OneByOne(Session):
         self.place, self.refused = place, False
 
     def __call__(self, seen: Seen) -> Floats:
-        found = np.full(len(seen.truths), np.nan)
+        answers = np.full(len(seen.truths), np.nan)
         try:
-            for number in range(0 if self.refused else len(found)):
-                found[number] = min(1.0, max(0.0, self.answer(seen, number)))
+            for number in range(0 if self.refused else len(answers)):
+                answers[number] = min(1.0, max(0.0, self.answer(seen, number)))
         except BudgetSpent:
             self.refused = True
-        return found
+        return answers
 
     def answer(self, seen: Seen, number: int) -> float:
         """The answer to one question."""

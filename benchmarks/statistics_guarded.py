@@ -34,24 +34,24 @@ def two_models(seed: int) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
 
 def widths(runs: int = RUNS) -> dict[str, float]:
     """Mean half-widths over seeded runs."""
-    found: dict[str, list[float]] = {}
+    half_widths: dict[str, list[float]] = {}
     for seed in range(runs):
         table = trial(seed)
-        found.setdefault("trial, one question", []).append(Guard(table).ask(TRIAL).half_width)
-        found.setdefault("trial, expect=1", []).append(Guard(table, expect=1).ask(TRIAL).half_width)
+        half_widths.setdefault("trial, one question", []).append(Guard(table).ask(TRIAL).half_width)
+        half_widths.setdefault("trial, expect=1", []).append(Guard(table, expect=1).ask(TRIAL).half_width)
         report = Guard(table).report([TRIAL]).answers[0]
         assert report is not None
-        found.setdefault("trial, report", []).append(report.half_width)
+        half_widths.setdefault("trial, report", []).append(report.half_width)
         labels, first, second = two_models(seed)
         paired = Guard(labels).compare(first, second, target="y")
-        found.setdefault("two models, one question", []).append(paired.half_width)
+        half_widths.setdefault("two models, one question", []).append(paired.half_width)
         guard = Guard(labels)
         last = guard.report([guard.to_compare(first, second, target="y")]).answers[0]
         assert last is not None
-        found.setdefault("two models, report", []).append(last.half_width)
+        half_widths.setdefault("two models, report", []).append(last.half_width)
         hinted = Guard(labels, expect=1, training_share=1 / 3).compare(first, second, target="y")
-        found.setdefault("two models, expect=1", []).append(hinted.half_width)
-    return {name: round(float(np.mean(values)), 5) for name, values in found.items()}
+        half_widths.setdefault("two models, expect=1", []).append(hinted.half_width)
+    return {name: round(float(np.mean(values)), 5) for name, values in half_widths.items()}
 
 
 if __name__ == "__main__":

@@ -177,10 +177,10 @@ def arm(question: str, law: str, rows: int, nats: float, seed: int) -> dict[str,
     trained, cells = cells_of(training, steps), cells_of(sample, steps)
     evidence = Bets(cells, trained.times(cells.rows / trained.rows))
     radius = deviation(question, sample) * math.sqrt(2 * (nats + math.log(2)) / rows)
-    found = {"arm": statistic.interval(evidence, nats).half_width / radius}
+    ratios = {"arm": statistic.interval(evidence, nats).half_width / radius}
     if question == "slope":
-        found["without its box"] = _slope_without_box(evidence, statistic, nats) / radius
-    return found
+        ratios["without its box"] = _slope_without_box(evidence, statistic, nats) / radius
+    return ratios
 
 
 def _slope_without_box(evidence: Bets, statistic: Statistic, nats: float) -> float:
@@ -204,7 +204,7 @@ def target(question: str, law: str, rows: int, nats: float) -> float | None:
 def point(question: str, law: str, rows: int, nats: float, runs: int) -> dict[str, float | str | bool | None]:
     """The mean over runs; a slope is judged without its box."""
     each = [arm(question, law, rows, nats, seed) for seed in range(runs)]
-    means = {name: float(np.mean([one[name] for one in each])) for name in each[0]}
+    means = {name: float(np.mean([ratios[name] for ratios in each])) for name in each[0]}
     limit = target(question, law, rows, nats)
     judged = means.get("without its box", means["arm"])
     described = {"question": question, "law": law, "rows": rows, "nats": nats, **means, "target": limit}
@@ -222,7 +222,7 @@ def main() -> None:
         for rows in ROWS
         for nats in NATS
     ]
-    missed = [one for one in points if one.get("within target") is False]
+    missed = [entry for entry in points if entry.get("within target") is False]
     keep("statistics_width", {"runs": runs, "beyond their target": missed, "points": points})
 
 

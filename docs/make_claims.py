@@ -45,10 +45,10 @@ def value_of(place: str) -> Any:
 
 def _picked(items: list[Any], key: str, place: str) -> Any:
     wanted = dict(pair.split("=") for pair in key.split(","))
-    found = [item for item in items if all(str(item[name]) == value for name, value in wanted.items())]
-    if len(found) != 1:
-        raise LookupError(f"{len(found)} items of {place} are {key}")
-    return found[0]
+    matching = [item for item in items if all(str(item[name]) == value for name, value in wanted.items())]
+    if len(matching) != 1:
+        raise LookupError(f"{len(matching)} items of {place} are {key}")
+    return matching[0]
 
 
 def shown(value: Any, how: str) -> str:
@@ -88,9 +88,9 @@ def tests_of(path: str) -> dict[str, bool]:
 
 def command(claim: dict[str, Any]) -> str:
     """How to see it again."""
-    said = claim.get("command")
-    if said:
-        return f"`{said}`"
+    stated = claim.get("command")
+    if stated:
+        return f"`{stated}`"
     tests = claim["tests"]
     slow = all(tests_of(path)[name] for path, name in (test.split("::") for test in tests))
     chosen = " ".join(dict.fromkeys(test.split("::")[0] for test in tests))

@@ -96,7 +96,7 @@ def words(text: str) -> list[str]:
 
 def numbers(text: str) -> list[float]:
     """The numbers of a text, in order."""
-    return [float(found.replace(",", "").replace("−", "-")) for found in _NUMBER.findall(text)]
+    return [float(number.replace(",", "").replace("−", "-")) for number in _NUMBER.findall(text)]
 
 
 def main(arguments: list[str] | None = None) -> None:

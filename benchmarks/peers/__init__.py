@@ -138,13 +138,13 @@ def _guess_and_check(rows: int, queries: int, beta: float, surprises: int) -> fl
     as our planner does."""
     stated = min(surprises, queries - 1)
     rooms = sorted({stated, *(room for room in _ROOMS if stated < room < queries)})
-    found = []
+    widths = []
     for training in (rows // 2, round(rows / 3)):
         holdout = rows - training
         for room in rooms:
             honest = honest_distance(holdout, queries, beta, room, training)
-            found.append(guess_and_check_error(holdout, queries, beta, room, honest))
-    return min(found)
+            widths.append(guess_and_check_error(holdout, queries, beta, room, honest))
+    return min(widths)
 
 
 def _thresholdout_width(rows: int, queries: int, beta: float, surprises: int) -> float:

@@ -60,11 +60,11 @@ def _accuracies(means: Floats, rows: int, sizes: Sequence[int], rng: np.random.G
     of signed products has exactly this mean; without columns a coin decides."""
     total = np.zeros(rows)
     used = 0
-    found = {}
+    means_by_size = {}
     for size in sorted(sizes):
         for mean in means[used:size]:
             noise = rng.standard_normal(rows)
             total += mean + noise - noise.mean()
         used = max(used, min(size, len(means)))
-        found[size] = float(np.mean(total > 0)) if used else float(rng.binomial(rows, 0.5)) / rows
-    return [found[size] for size in sizes]
+        means_by_size[size] = float(np.mean(total > 0)) if used else float(rng.binomial(rows, 0.5)) / rows
+    return [means_by_size[size] for size in sizes]

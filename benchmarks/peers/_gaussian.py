@@ -43,9 +43,9 @@ def rogers_choice(rows: int, queries: int, beta: float) -> tuple[float, float]:
         places = np.linspace(low, high, 161)
         best = int(np.argmin(error(places)))
         low, high = places[max(0, best - 1)], places[min(160, best + 1)]
-    found = float(places[best])
-    sd = math.sqrt(1 / (2 * math.exp(found))) / rows
-    return min(1.0, float(error(np.array([found]))[0])), sd
+    best_place = float(places[best])
+    sd = math.sqrt(1 / (2 * math.exp(best_place))) / rows
+    return min(1.0, float(error(np.array([best_place]))[0])), sd
 
 
 def jung_error(rows: int, queries: int, beta: float) -> float:

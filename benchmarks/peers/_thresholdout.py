@@ -97,16 +97,16 @@ def thresholdout_width_choice(
         return math.sqrt(squared / beta)
 
     middle = -0.5 * math.log(rows)
-    found = optimize.minimize_scalar(width, bounds=(middle - 6, middle + 6), method="bounded")
-    return min(1.0, float(found.fun)), math.exp(float(found.x))
+    optimum = optimize.minimize_scalar(width, bounds=(middle - 6, middle + 6), method="bounded")
+    return min(1.0, float(optimum.fun)), math.exp(float(optimum.x))
 
 
 def _least_share(information: float) -> float:
     """min over λ in (0, 1) of (a − ln(1−λ))/λ."""
-    found = optimize.minimize_scalar(
+    optimum = optimize.minimize_scalar(
         lambda share: (information - math.log1p(-share)) / share, bounds=(1e-9, 1 - 1e-12), method="bounded"
     )
-    return float(found.fun)
+    return float(optimum.fun)
 
 
 def _largest_laplaces(count: int, scale: float) -> tuple[float, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from holdfast import checks
 from holdfast.errors import BudgetSpent, InvalidArgument, MissingExtra
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from optuna.study import Study
     from optuna.trial import FrozenTrial
 
-    from holdfast.typing import MetricName
+    from holdfast.typing import MetricName, ScoreOptions
 
 __all__ = ["GuardedObjective", "stop_when_spent"]
 
@@ -62,7 +62,7 @@ class GuardedObjective:
         *,
         target: str,
         metric: MetricName = "accuracy",
-        **options: Any,
+        **options: Unpack[ScoreOptions],
     ) -> None:
         try:
             import optuna

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from holdfast import checks
 from holdfast.errors import InvalidArgument, MissingExtra
@@ -18,7 +18,7 @@ from holdfast.scoring import METRICS
 from holdfast.typing import Predictor
 
 if TYPE_CHECKING:
-    from holdfast.typing import MetricName
+    from holdfast.typing import MetricName, ScoreAllOptions, ScorerOptions
 
 __all__ = ["GuardedScorer", "Selection", "select"]
 
@@ -37,7 +37,7 @@ class GuardedScorer:
         guard: The guard.
         metric: What is measured.
         target: The column to predict.
-        options: As in :meth:`holdfast.Guard.score`.
+        options: As in :meth:`holdfast.Guard.score`, without ``guess``.
 
     >>> import numpy as np, pandas as pd
     >>> from sklearn.linear_model import LogisticRegression
@@ -51,7 +51,14 @@ class GuardedScorer:
     True
     """
 
-    def __init__(self, guard: Guard, metric: MetricName = "accuracy", *, target: str, **options: Any) -> None:
+    def __init__(
+        self,
+        guard: Guard,
+        metric: MetricName = "accuracy",
+        *,
+        target: str,
+        **options: Unpack[ScorerOptions],
+    ) -> None:
         self.guard = guard
         checks.choice(metric, "metric", tuple(METRICS), of="GuardedScorer")
         self.metric: MetricName = metric
@@ -162,13 +169,13 @@ def select(
     target: str,
     metric: MetricName = "accuracy",
     features: Sequence[str] | None = None,
-    **options: Any,
+    **options: Unpack[ScoreAllOptions],
 ) -> Selection:
     """Score several models on the protected rows, all together, and say which is best.
 
     ``estimators`` are models by name, or a list of them. Those that are not fitted are fitted, as copies, on
     the guard's training part, to predict ``target`` from ``features`` (all other columns, unless you say
-    which). ``options`` are those of :meth:`holdfast.Guard.score`.
+    which). ``options`` are those of :meth:`holdfast.Guard.score_all`.
 
     Guarantee: that of :class:`Selection`.
 

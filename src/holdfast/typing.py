@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias, Union
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict, Union
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,6 +26,9 @@ __all__ = [
     "Predictions",
     "Predictor",
     "PromiseKind",
+    "ScoreAllOptions",
+    "ScoreOptions",
+    "ScorerOptions",
     "Seed",
     "StrategyName",
     "TableLike",
@@ -58,6 +61,7 @@ class IbisExpression(Protocol):
 class Predictor(Protocol):
     """A fitted model: anything with a method ``predict``."""
 
+    # Any: every library has a type of its own for the rows that its models take.
     def predict(self, X: Any, /) -> Any:  # noqa: N803
         """One prediction for each row of ``X``."""
         ...
@@ -103,3 +107,25 @@ MetricName: TypeAlias = Literal[
     "rmse",
     "r2",
 ]
+
+
+class ScoreAllOptions(TypedDict, total=False):
+    """Options of :meth:`holdfast.Guard.score_all` beside predictions, target, metric and names."""
+
+    cv: int | None
+    bounds: BoundsLike
+    positive: Label
+    precise: bool
+    nats: float | None
+
+
+class ScorerOptions(ScoreAllOptions, total=False):
+    """Options of :meth:`holdfast.Guard.score` where the guess is given already."""
+
+    name: str | None
+
+
+class ScoreOptions(ScorerOptions, total=False):
+    """Options of :meth:`holdfast.Guard.score` beside predictions, target and metric."""
+
+    guess: float | None

@@ -89,7 +89,7 @@ def test_mistakes_write_nothing_and_say_what_to_do(months, holdfast, tmp_path):
             ".9",
         ),
         "--after TABLE": ("epoch", "open", "march.csv"),
-        "was agreed when it was opened": (
+        "were fixed when it was opened": (
             "ask",
             "march.csv",
             *AFTER,
@@ -98,7 +98,7 @@ def test_mistakes_write_nothing_and_say_what_to_do(months, holdfast, tmp_path):
             "-q",
             "share(paid = 1)",
         ),
-        "Say which table": ("epoch", "list"),
+        "Give a table": ("epoch", "list"),
         "HOLDFAST_TOKEN": ("epoch", "list", "--service", "http://127.0.0.1:9"),
         "accounts of your own": ("epoch", "open", "march.csv", "--service", "http://127.0.0.1:9", "--close"),
         "leave DATA": ("epoch", "list", "march.csv", "--service", "http://127.0.0.1:9"),

@@ -83,7 +83,7 @@ def test_the_same_name_repeats_its_verdict_and_costs_nothing(gate, tmp_path, hol
     before = json.loads(holdfast("gate", "status", gate, "--json")[1])
     status, shown, _ = holdfast("gate", "submit", gate, other, "--name", "v2")
     assert status == 0
-    assert "was given before, and the new scores were not looked at" in shown
+    assert "earlier verdict on 'v2'. The new scores were not read" in shown
     assert json.loads(holdfast("gate", "status", gate, "--json")[1]) == before
 
 
@@ -165,7 +165,7 @@ def test_a_gate_that_cannot_be_opened_leaves_no_file(gate, tmp_path, holdfast):
     assert not (tmp_path / "tiny.gate").exists()
     status, _, errors = holdfast("gate", "open", gate, incumbent)
     assert status == 2
-    assert "There is a gate at" in errors
+    assert "There is a gate in" in errors
 
 
 def test_a_report_closes_the_gate_and_tells_the_scores(gate, tmp_path, holdfast):

@@ -28,11 +28,11 @@ def test_a_short_recipe(holdfast, file):
     text = words(out)
     assert f"{leak.file_bytes} bytes" in text
     assert f"a recipe of {leak.nats:,.1f} nats" in text
-    assert "What length would be worth writing" in text
+    assert "How short a recipe must be" in text
     for limit in leak.limits:
         assert f"±{limit.half_width:g} at most {limit.length} bytes after compression" in text
     assert f"above 0.5 at most {leak.nothing.length} bytes" in text
-    assert "That tells nothing" not in text
+    assert "That says nothing" not in text
     for sentence in leak.assumptions:
         assert sentence in text
 
@@ -42,7 +42,7 @@ def test_a_long_recipe_tells_nothing(holdfast, tmp_path, rng):
     path.write_bytes(rng.bytes(5000))
     status, out, _ = holdfast("leak", "--recipe", str(path), "--rows", "10000", "--score", "0.95")
     assert status == 0
-    assert "That tells nothing: the interval contains 0.5" in words(out)
+    assert "That says nothing: the interval contains 0.5" in words(out)
 
 
 def test_a_choice_among_configurations(holdfast):
@@ -92,7 +92,7 @@ def test_the_compressors_are_those_of_the_library():
         ([], "Missing option '--queries'"),
         (["--queries", "3"], "Missing option '--digits'"),
         (["--recipe", "FILE"], "Missing option '--score'"),
-        (["--recipe", "FILE", "--queries", "3", "--score", "1"], "leave it out"),
+        (["--recipe", "FILE", "--queries", "3", "--score", "1"], "Leave it out"),
         (["--recipe", "FILE", "--choices", "3", "--score", "1"], "contradict"),
         (["--choices", "3", "--compressor", "lzma", "--score", "1"], "--compressor needs --recipe"),
         (["--choices", "0", "--score", "1"], "The --choices option must be"),

@@ -60,5 +60,5 @@ def test_an_account_on_other_terms_is_refused_at_every_call(people, tmp_path):
         with pytest.raises(HoldfastError, match=r"was opened with --confidence 0\.9"):
             account.guard()
     after = LocalAccount(lambda: opened_account("people.csv", None, ("earlier.csv",), Given()))
-    with pytest.raises(HoldfastError, match="leave --no-ledger"):
+    with pytest.raises(HoldfastError, match="leave out --no-ledger"):
         after.guard()

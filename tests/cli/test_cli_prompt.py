@@ -112,7 +112,7 @@ def test_the_arrow_key_brings_back_what_was_asked_before(people, sitting):
     guard, said = sitting("\x04", ledger="kept.book")
     guard.share("age > 70")
     guard, said = sitting("", "\x1b[A", "\r", "\x04", ledger="kept.book")
-    assert "Going on with the account" in said
+    assert "Continuing the account" in said
     assert "asked before, free" in said
     assert len(guard.history) == 1
 
@@ -148,7 +148,7 @@ def test_every_command_says_something(sitting, tmp_path):
     guard, said = sitting(keys, error=0.2)
     for part in (
         "only the rows for which it is true",
-        "columns, with what the training part shows",
+        "columns, with what the training rows have",
         "gross income  number",
         "confirmed guesses or",
         "1  share(age > 40)",
@@ -190,7 +190,7 @@ def test_without_a_training_part_the_prompt_says_so(sitting):
     guard, said = sitting(
         "train\rcolumns\rshare(age > 40)\rshare(age > 40, guess = 0.7)\r\x04", training_share=0
     )
-    assert "There is no training part" in said
+    assert "There are no training rows. Give a guess" in said
     assert "There are no training rows to take a guess from" in said
     assert len(guard.history) == 1
 

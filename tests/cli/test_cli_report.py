@@ -84,13 +84,13 @@ def test_a_preregistration_protects_all_rows(people, holdfast):
 
 def test_bad_input_is_two_and_closes_nothing(people, holdfast):
     for arguments, says in (
-        ([*QUESTIONS], "Say --yes"),
-        ([*QUESTIONS, "--json"], "Say --yes"),
+        ([*QUESTIONS], "Add --yes"),
+        ([*QUESTIONS, "--json"], "Add --yes"),
         (["--yes"], "at least one question"),
         (["how old are they", "--yes"], "Cannot read the question"),
         ([*QUESTIONS, "--yes", "--json", "--markdown"], "contradict"),
         ([*QUESTIONS, "--yes", "--html", "nowhere/page.html"], "nowhere"),
-        ([*QUESTIONS, "--yes", "--preregister", "--train", "people.csv"], "no training part"),
+        ([*QUESTIONS, "--yes", "--preregister", "--train", "people.csv"], "no training rows"),
         ([*QUESTIONS, "--yes", "--expect", "0"], "The --expect option must be"),
         ([*QUESTIONS, "--yes", "--promise", "some"], "'some' is not one of"),
     ):
@@ -149,9 +149,9 @@ def test_a_person_at_a_terminal_is_asked_first(people, holdfast, capsys, monkeyp
 
 def test_terms_stay_those_of_the_account(people, holdfast):
     for ledger, opened, again, says in (
-        ("a", ["--expect", "20"], ["--expect", "5"], "opened with --expect 20, and this says --expect 5"),
+        ("a", ["--expect", "20"], ["--expect", "5"], "opened with --expect 20, and now --expect is 5"),
         ("b", [], ["--expect", "5"], "opened with no --expect"),
-        ("b", [], ["--promise", "each"], "opened with --promise all, and this says --promise each"),
+        ("b", [], ["--promise", "each"], "opened with --promise all, and now --promise is each"),
         ("c", ["--promise", "each"], ["--promise", "all"], "opened with --promise each"),
     ):
         place = ["ask", "people.csv", "--ledger", ledger]

@@ -147,7 +147,7 @@ def test_the_password_of_the_books_comes_from_a_file(tmp_path):
         "postgresql://ann:p%40ss%2Fw%3Ard@db/books?x=1"
     )
     assert _with_password("postgresql://ann@db/books", None) == "postgresql://ann@db/books"
-    with pytest.raises(click.UsageError, match="must have none of its own"):
+    with pytest.raises(click.UsageError, match="must not contain one"):
         _with_password("postgresql://ann:other@db/books", file)
 
 
@@ -183,7 +183,7 @@ def test_an_old_backup_is_named_at_the_start_verified_as_cut_and_taken_back_by_n
         service.datasets.get("t")
     service.close()
     process, _ = start(str(home), "--accept-restored", "t")
-    assert "goes on as it was put back" in stop(process)[2]
+    assert "continues as it was restored" in stop(process)[2]
     service = Service(home)
     lines = list(service.datasets.get("t").book.events())
     assert [line.body["had"] for line in lines if line.subject.startswith("restored")] == [3]

@@ -31,7 +31,7 @@ def test_an_account_kept_by_ask_is_whole(people, holdfast):
     status, out, _ = holdfast("verify", "people.csv.holdfast")
     assert status == 0
     assert "Whole: 3 lines" in out
-    assert "not who wrote it" in out
+    assert "does not show who wrote it" in out
 
 
 def test_an_export_passes_with_the_public_key_and_the_receipts(signed, holdfast):

@@ -70,7 +70,9 @@ def _of_class(thing: type, seen: set[int], public: set[int]) -> Iterator[PublicP
         base.__doc__ or "" for base in thing.__mro__ if base.__module__.startswith("holdfast")
     )
     made = next((base for base in thing.__mro__ if "__init__" in vars(base)), object)
-    if made.__module__.startswith("holdfast") and not issubclass(thing, BaseException):
+    # Nobody makes a Protocol: Python gives it an __init__ that only refuses.
+    is_protocol = vars(thing).get("_is_protocol", False)
+    if made.__module__.startswith("holdfast") and not issubclass(thing, BaseException) and not is_protocol:
         maker = thing.__init__  # type: ignore[misc]
         yield from _of_function(maker, _name(thing), seen, described + (maker.__doc__ or ""))
     methods = {

@@ -9,8 +9,8 @@ import public_parameters
 import pytest
 
 # Lower these when the figure falls; never raise them.
-MOST_ANY = 16
-MOST_UNDOCUMENTED = 2
+MOST_ANY = 2
+MOST_UNDOCUMENTED = 1
 # Names whose docstrings name every parameter.
 DESCRIBED = (
     "holdfast.guard.Guard",

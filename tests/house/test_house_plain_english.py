@@ -44,6 +44,25 @@ BANNED = {
     r"\bin order to\b": "to",
     r"\butili[sz]e": "use",
 }
+# Turns of the same kind that some packages still have. Shorten the list of packages; never lengthen it.
+BANNED_LATER = {
+    r"\banew\b": "again",
+    r"\b(?:held|holds?) (?:\w+ )?against\b": "compare with",
+    r"\bfor granted\b": "assume",
+    r"\b(?:is|are|was|were|be) told\b(?! apart)": "gets, sees, learns",
+    r"\bput back\b": "restore",
+    r"\bfor nothing\b(?! else)": "free, at no cost",
+    r"\blast word\b": "report",
+    r"\b(?:go|goes|going|gone) on with\b": "continue",
+    r"\bat the door\b": "before",
+    r"\b[Dd]ear\b": "expensive",
+    r"\bfor want of\b": "because there is no",
+    r"\bto be had\b": "available",
+}
+STILL_WITH_BANNED_TURNS = {
+    *("answers", "asking", "client", "coding", "engines", "guard", "holdout", "intervals", "ledger"),
+    *("queries", "readings", "registry", "scoring", "server", "strategies"),
+}
 
 
 def prose(page: Path) -> str:
@@ -106,9 +125,10 @@ def test_a_notebook_is_read_with_the_sentences_that_its_cells_show():
     assert "import numpy" not in text
 
 
-def banned_in(text: str) -> list[str]:
+def banned_in(text: str, *, later: bool = True) -> list[str]:
+    banned = BANNED | BANNED_LATER if later else BANNED
     return [
-        f"{match.group()!r}: {plain}" for turn, plain in BANNED.items() for match in re.finditer(turn, text)
+        f"{match.group()!r}: {plain}" for turn, plain in banned.items() for match in re.finditer(turn, text)
     ]
 
 
@@ -123,14 +143,23 @@ def test_no_docstring_has_a_turn_that_needs_a_second_reading(package):
     for path in sorted((ROOT / "src" / "holdfast" / package).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
-                turns = banned_in(ast.get_docstring(node) or "")
+                later = package not in STILL_WITH_BANNED_TURNS
+                turns = banned_in(ast.get_docstring(node) or "", later=later)
                 if turns:
                     wrong[f"{path.name}: {getattr(node, 'name', '')}"] = turns
     assert wrong == {}
 
 
 @pytest.mark.parametrize(
-    "text", ["the mark is nobody's to write", "a size beyond it is none", "ids, '10' for one."]
+    "text",
+    [
+        "the mark is nobody's to write",
+        "a size beyond it is none",
+        "ids, '10' for one.",
+        "it goes on with that order",
+        "the others are told nothing",
+        "each is read again for nothing",
+    ],
 )
 def test_banned_turns_would_be_caught(text):
     assert banned_in(text)

@@ -100,7 +100,7 @@ def test_a_file_of_scores_is_submitted(run, tmp_path, site):
     assert "### Not shown to be better" in summary.read_text(encoding="utf-8")
     status, shown, _ = run("analyst", "submit", "agent", path, "--name", "file 2")
     assert status == 1
-    assert "was given before" in shown
+    assert "This is the earlier verdict" in shown
     status, shown, _ = run("auditor", "status", "agent", "--json")
     with Client(site[0], site[1]["auditor"]) as client:
         assert (status, json.loads(shown)) == (0, client.gate("agent"))
@@ -115,7 +115,7 @@ def test_what_is_wrong_is_said_with_exit_status_2(run, tmp_path, site):
     touch = ["--name", "bad", "--", sys.executable, "-c", f"open({str(marker)!r}, 'w')"]
     wrong = {
         ("submitter", "submit", "agent", path): "--name is needed",
-        ("analyst", "submit", "agent", path, "--name", "bad", "--sealed"): "goes by the token's role",
+        ("analyst", "submit", "agent", path, "--name", "bad", "--sealed"): "the role of the token decides",
         ("submitter", "submit", "agent", few, "--name", "bad"): "390 of its 400 tasks are missing",
         ("submitter", "submit", "agent", path, "--name", "bad", "--task", "id"): "column",
         ("submitter", "submit", "other", path, "--name", "bad"): "There is no gate 'other'",
@@ -124,7 +124,7 @@ def test_what_is_wrong_is_said_with_exit_status_2(run, tmp_path, site):
         ("analyst", "status", "other"): "404",
         ("submitter", "run", "other", *touch): "may only submit to gate:agent",
         ("analyst", "run", "other", *touch): "There is no gate 'other'",
-        ("", "run", "agent", *touch): "wants a token",
+        ("", "run", "agent", *touch): "needs a token",
         ("", "run", "agent", "--token", "hf_wrong", *touch): "401",
         ("submitter", "run", "agent", *touch): "wrote nothing to {results}",
     }

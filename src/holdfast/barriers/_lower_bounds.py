@@ -97,10 +97,11 @@ def sign_one_way_marginals_bound(
 ) -> int:
     """Rows that any stable algorithm needs to find the signs of ``d`` marginals, ``accuracy`` on average.
 
-    Guarantee: an algorithm with this ``stability`` that outputs v ∈ [−1, 1]^d with mean(v·p) ≥ mean|p| −
-    accuracy except with probability ``beta``, for every product of d signs with means p, reads at least this
-    many rows; 0 where nothing is proved. "sharp": means uniform on [−a, a], the best a; for Replicability(ρ)
-    it is d(z/(2a√ω k(ρ)))², z = 1 − 2α/a − 2β − ρ. "paper": as for ``one_way_marginals_bound``.
+    Guarantee: take an algorithm with this ``stability`` that outputs v ∈ [−1, 1]^d. For every product of d
+    signs with means p, let mean(v·p) ≥ mean|p| − accuracy except with probability ``beta``. Then it reads at
+    least this many rows; 0 where nothing is proved. "sharp": means uniform on [−a, a], the best a; for
+    Replicability(ρ) it is d(z/(2a√ω k(ρ)))², z = 1 − 2α/a − 2β − ρ.
+    "paper": as for ``one_way_marginals_bound``.
     Assumes: 0 < rho ≤ 1; "paper": accuracy and beta at most 0.05, and no DP.
     Reference: SIS Theorems 5.11 and 5.12; sharp: Holdfast.
 

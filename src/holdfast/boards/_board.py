@@ -65,13 +65,13 @@ class Board:
 
     With ``compare="paired"`` a submission is compared with the best one row by row, and climbs if it is shown
     to be better: on new rows, and by how many steps at least. With ``compare="scores"`` it climbs if its
-    score on the live rows is a step above the best value, and an interval is told for the score: this sees
-    only larger gains, and does not show that the true score is better. A ``step`` is one over the square root
-    of the live rows unless it is given, and ``start`` is the value that the first submission has to beat. A
-    book goes on as it was opened.
+    score on the live rows is a step above the best value, and the score is shown with an interval. This
+    detects only larger gains, and does not show that the true score is better. A ``step`` is one over the
+    square root of the live rows unless it is given, and ``start`` is the value that the first submission has
+    to beat. A book keeps the rule with which it was opened.
 
-    A submission is who submitted and every prediction. Two that agree on the live rows are told the same and
-    paid for once; each has its own place in the standing and its own score in the final.
+    Who submitted and every prediction identify a submission. Two that agree on the live rows get the same
+    result, which is paid for once. Each has its own place in the standing and its own score in the final.
 
     Each person may choose up to ``most_finalists`` of their own submissions for the final
     (:meth:`choose_finalists`). The best of whoever chooses none is in it.
@@ -208,7 +208,7 @@ class Board:
             return tuple(sorted(self._better, key=self._place))
 
     def submissions(self, by: str | None = None) -> tuple[Submission, ...]:
-        """Every submission that was scored, with what it was told, in the order of the book.
+        """Every submission that was scored, with its result, in the order of the book.
 
         Args:
             by: Only the submissions of this person; None for those of all.
@@ -273,12 +273,12 @@ class Board:
         """Score predictions that were taken in, by their ``keys``, before any of them is scored; None stands
         for one that could not be scored.
 
-        They are one batch: none pays for what the others are told, and whoever submits later pays for all.
-        Each is settled by itself. Call it again with the same keys after a crash: it goes on where it
-        stopped, and what was settled, a failure too, is not charged again.
+        They are one batch: they do not pay for each other, and later submissions pay for all of them. Each is
+        settled by itself. After a crash, call it again with the same keys: it continues where it stopped.
+        Submissions that were settled, failed ones too, are not charged again.
 
         Guarantee: that of the board.
-        Assumes: none of them was made with the help of what another one was told.
+        Assumes: none of them was made with the help of another one's result.
         Reference: docs/theory/code-guard.md, "Asked together".
         """
         submissions = {key: self._taken_in(key) for key in keys}
@@ -317,7 +317,7 @@ class Board:
             raise QueryRejected(f"Choose at most {most} for the final; got {len(chosen):,}.")
         for key in chosen:
             submission = self._taken_in(key)
-            # Whether somebody else submitted it is not told.
+            # The message does not reveal whether somebody else submitted it.
             if submission is None or submission.by != by:
                 raise QueryRejected(f"You have no submission {key!r} on this board.")
         if permit is not None and chosen != self.finalists(by):
@@ -424,10 +424,10 @@ class Board:
     def _best_for(self, question: Question, account: Account) -> Best:
         """What a submission is compared with: the best one when its reservation was written, which is now if
         there is none yet. So all of a batch are compared with the best before the batch: the others of the
-        batch must not decide which claim is tested, because nobody of the batch pays for what they are told.
+        batch must not decide which claim is tested, because none of the batch pays for their results.
 
-        A submission whose file cannot be read any more is passed over; what a submission is compared with
-        still follows from public facts.
+        A submission whose file cannot be read any more is skipped. What a submission is compared with still
+        follows from public facts.
         """
         reserved = self._book.about(question.key, "reserve") if account.together > 1 else None
         best, standing = Best("", self.start, None), self.standing
@@ -469,8 +469,7 @@ class Board:
         return Member(question, Asker(submission.by) if asker is None else asker, facts)
 
     def _verdict(self, member: Member) -> Submission | None:
-        """What a submission that was scored, or one with the same live predictions, is told; None if that
-        failed."""
+        """The result of a scored submission, or of one with the same live predictions; None if it failed."""
         released = self._session.released(member.question.key)
         if released is None:
             return None
@@ -532,11 +531,10 @@ class Board:
 
 
 def _by_id(table: Any, id: str, book: Book) -> Any:
-    """The labels in the order of their ids: the order of the table may say something about the labels, and
-    keys and lists of ids would tell it.
+    """The labels in the order of their ids. The order of the table may say something about the labels, and
+    keys and lists of ids would reveal it.
 
-    A book that was opened for the table as it came goes on with that order, because rows were sealed by their
-    place.
+    A book that was opened with the order of the table keeps it, because rows were sealed by their place.
     """
     ids = table[id]
     numbers = isinstance(ids.dtype, np.dtype) and ids.dtype.kind in "iuf"

@@ -1,7 +1,7 @@
-"""Predictions for the rows of a board: checked at the door, and kept in the order of its rows.
+"""Predictions for the rows of a board: checked before they are scored, and kept in the order of its rows.
 
-The door knows public facts only: the ids, the metric, and the type of the target column. What it refuses has
-touched no label and costs nothing.
+The check knows public facts only: the ids, the metric, and the type of the target column. It reads no label,
+so a refusal costs nothing.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class Checked:
-    """A submission as it passed the door: a prediction for every row of the board, in their order.
+    """A submission that passed the check: a prediction for every row of the board, in their order.
 
     ``key`` stands for all of it: who submitted, and every prediction.
     """

@@ -39,7 +39,7 @@ COMPARED = "compared with"
 
 @dataclass(frozen=True, repr=False)
 class Submission(Record):
-    """What a submission is told: whether it is better than the best, and an interval for its true score.
+    """The result of a submission: whether it is better than the best, and an interval for its true score.
 
     Guarantee: with probability ``confidence`` every interval the board ever released contains its true score,
     and every submission with a ``margin`` is better than the one it was ``compared_with`` by more than that,
@@ -110,8 +110,8 @@ class Best:
 
     ``bound`` is the least score that it is shown to have (or the largest, where less is better). ``question``
     scores its predictions; None for the start. ``reached`` is how many steps above ``bound`` others of the
-    same batch were shown to be; None if there are none. Whoever does not get further is told nothing, which
-    keeps a batch cheap.
+    same batch were shown to be; None if there are none. A submission that gets no further learns nothing,
+    which keeps a batch cheap.
     """
 
     key: str
@@ -239,8 +239,8 @@ class PreparedComparison:
 class ComparisonStrategy:
     """How a board prepares a submission: against the best one.
 
-    ``best`` says which that is: for a submission of a batch the best before the batch, because none of the
-    batch pays for what the others are told.
+    ``best`` is that submission. For a batch it is the best before the batch, because none of the batch pays
+    for the results of the others.
     """
 
     step: float

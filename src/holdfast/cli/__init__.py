@@ -1,7 +1,6 @@
 """The command line: its commands, and one way to fail.
 
-Exit status: 0 done; 1 a refusal by statistics, by the budget or by a service that is administered; 2 bad
-input.
+Exit status: 0 done; 1 refused, because rows or budget do not suffice or a service says no; 2 bad input.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ _REFUSALS = (errors.BudgetSpent, errors.NotEnoughRows, errors.ServiceRefused)
 
 
 def _report(error: errors.HoldfastError, *, as_json: bool) -> None:
-    """Say what went wrong: to people in words on stderr, to machines as one JSON object on stdout."""
+    """Print an error: in words on stderr, or as one JSON object on stdout."""
     if as_json:
         print_data(error.to_dict())
     else:
@@ -79,8 +78,8 @@ def _say(message: str, style: str, *, in_one_line: bool = False) -> None:
     console.print(message, highlight=False, markup=False, soft_wrap=in_one_line)
 
 
-def _tell_of_dependence() -> None:
-    """Print the one warning of a guard as a sentence on stderr, without the file and line it comes from."""
+def _print_dependence_warnings() -> None:
+    """Print the warning of a guard as a sentence on stderr, without the file and line that it comes from."""
     shown = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
@@ -94,9 +93,9 @@ def _tell_of_dependence() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and leave with its exit status."""
+    """Run the command line, then exit with its status."""
     with warnings.catch_warnings():
-        _tell_of_dependence()
+        _print_dependence_warnings()
         _run(arguments)
 
 
@@ -117,7 +116,7 @@ def _run(arguments: Sequence[str] | None) -> None:
             error.show()
         sys.exit(2)
     except BrokenPipeError:
-        # Whoever read the output has seen enough; the last flush, which is Python's own, must not fail too.
+        # The reader of the pipe has closed it. Python flushes once more at the end, and that must not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except OSError as error:
@@ -131,9 +130,9 @@ def _run(arguments: Sequence[str] | None) -> None:
 
 
 def _name_options(command: click.Command) -> None:
-    """Let a command, or every command of a group, say which of its options was wrong.
+    """Let error messages of a command, or of every command of a group, name its options.
 
-    Whoever typed an option reads about the option, and not about the argument it is in the library.
+    The user typed an option and does not know the argument of the library that it stands for.
     """
     if isinstance(command, click.Group):
         for inside in command.commands.values():
@@ -162,7 +161,7 @@ def _rename(
         if isinstance(option, click.Option)
     }
     name, got = error.argument, error.got
-    # The value tells an option from an argument of the same name inside a notion or a question.
+    # A notion or a question may have an argument of the same name; only the value tells them apart.
     if name not in options or not _same(given[name], got):
         return
     words = _SUBJECT.sub(f"The {options[name]} option must be ", str(error), count=1)

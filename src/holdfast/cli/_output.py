@@ -1,4 +1,4 @@
-"""What is printed: words that any terminal can write, data that any program can read, pages, and answers."""
+"""Printing: text for any terminal, JSON for programs, HTML pages, and answers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _SPELLED = "holdfast-spelled"
 
-# How a character is written where the encoding has none for it: bars stay bars and sentences stay readable.
+# What to write in place of a character that the encoding of the terminal lacks.
 _ASCII = {
     **{"─": "-", "━": "=", "●": "O", "○": "o", "│": "|", "█": "#", "░": "."},
     **{"…": "...", "·": "-", "–": "-", "—": "-", "−": "-", "“": '"', "”": '"', "‘": "'", "’": "'"},
@@ -37,7 +37,7 @@ _ASCII = {
 
 
 def write_on_any_terminal() -> None:
-    """Let nothing that is printed end in an encoding error: what was paid for is always shown."""
+    """Replace characters that the terminal cannot show. Answers were paid for: printing must not fail."""
     codecs.register_error(_SPELLED, _spell)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -74,7 +74,7 @@ def _finite(value: Any) -> Any:
 
 
 def filled(template: str, **values: object) -> str:
-    """The template with these values in it; they are HTML already."""
+    """The template with these values, which are HTML already."""
     folder = resources.files("holdfast.cli")
     style = folder.joinpath("page.css").read_text(encoding="utf-8").rstrip()
     text = folder.joinpath(template).read_text(encoding="utf-8")
@@ -142,14 +142,14 @@ def short(question: object) -> str:
 
 
 class Finer(TypedDict):
-    """What a question is wished to cost, as the verbs of a guard take it."""
+    """How much a question may cost: options that the verbs of a guard take."""
 
     precise: bool
     nats: float | None
 
 
 def ask_and_show(console: Console, guard: Guard, question: str, finer: Finer | None = None) -> None:
-    """Ask one question and show what came of it."""
+    """Ask one question and show the answer."""
     from holdfast import queries
 
     asked = queries.read(question)
@@ -166,7 +166,7 @@ def ask_and_show(console: Console, guard: Guard, question: str, finer: Finer | N
 
 
 def show_table(console: Console, answers: GroupTable) -> None:
-    """The answers about each group of rows, each with its picture."""
+    """Show the answer for each group of rows, with its picture."""
     console.print(Text(short(answers.query)), style="bold")
     group_answers = answers.answers
     places = [place for answer in group_answers for place in (answer.low, answer.high)]
@@ -185,7 +185,7 @@ def show_table(console: Console, answers: GroupTable) -> None:
 
 
 def show_curve(console: Console, curve: Curve) -> None:
-    """A distribution, at about ten of its points."""
+    """Show a distribution at about ten of its points."""
     table = Table("at most", "share of rows", "interval", "", box=None, pad_edge=False)
     step = max(1, len(curve.points) // _POINTS_SHOWN)
     for place in range(step // 2, len(curve.points), step):
@@ -199,7 +199,7 @@ def show_curve(console: Console, curve: Curve) -> None:
 def show_together(
     console: Console, guard: Guard, answers: Sequence[Answer], answered_before: Sequence[bool]
 ) -> None:
-    """Show what came of questions that were asked together; ``answered_before`` says which were."""
+    """Show answers to questions that were asked together; ``answered_before`` says which were free."""
     for place, (answer, before) in enumerate(zip(answers, answered_before, strict=False)):
         twice = any(answer is other for other in answers[:place])
         _show_answer(console, answer, _cost(answer, free=before or twice))
@@ -212,7 +212,7 @@ def _cost(answer: Answer, *, free: bool) -> str:
 
 
 def _show_answer(console: Console, answer: Answer, cost: str) -> None:
-    """One answer: value, interval, its picture, whether it was as guessed, what it cost."""
+    """Show one answer: value, interval, picture, whether it was as guessed, and its cost."""
     value, interval = interval_words(answer.value, answer.low, answer.high)
     console.print(Text(short(answer.query)), style="bold")
     console.print(Text.assemble("  ", (value, "bold green"), "  in  ", (interval, "cyan")))
@@ -235,7 +235,7 @@ def _outcome(answer: Answer) -> str:
 
 
 def show_preview(console: Console, preview: Preview) -> None:
-    """What a question would cost and show, without asking it."""
+    """Show what a question would cost, and its interval if the guess is confirmed."""
     console.print(Text(short(preview.query)), style="bold")
     if preview.known:
         console.print("  answered before: asking again is free")
@@ -263,7 +263,7 @@ def _draw(console: Console, query: Any, value: float, low: float, high: float, g
 
 
 def show_left(console: Console, guard: Guard) -> None:
-    """What was spent and what is left."""
+    """Show what was spent and what is left."""
     used = f"{amount(guard.spent, guard.unit)} used."
     console.print(Text.assemble((used, "bold"), f" {left_words(guard.left)}"), style="dim")
 
@@ -277,12 +277,12 @@ def left_words(left: Left) -> str:
 
 
 def show_history(console: Console, answers: Sequence[Answer]) -> None:
-    """Every answer of the account, one a line."""
+    """Show every answer of the account, one on each line."""
     if not answers:
         console.print("Nothing has been asked yet.")
         return
     unit = answers[0].unit
-    table = Table("", "question", "answer", "interval", "found", unit, box=None, pad_edge=False)
+    table = Table("", "question", "answer", "interval", "outcome", unit, box=None, pad_edge=False)
     for number, answer in enumerate(answers, start=1):
         value, interval = interval_words(answer.value, answer.low, answer.high)
         outcome = _outcome(answer).partition(": ")[0].removeprefix("a ")
@@ -293,11 +293,11 @@ def show_history(console: Console, answers: Sequence[Answer]) -> None:
 
 
 def show_columns(console: Console, guard: Guard) -> None:
-    """The columns, and what the training part shows of them, which is free to look at."""
+    """Show the columns, and what the training rows have in them."""
     frame = guard.train
     table = Table("column", "kind", box=None, pad_edge=False)
     if frame is not None:
-        table.add_column("in the training part", overflow="fold")
+        table.add_column("in the training rows", overflow="fold")
     for name, column in guard.schema.items():
         seen = [] if frame is None else [escape(_seen(frame[name], column.kind))]
         table.add_row(escape(name), column.kind, *seen)
@@ -305,13 +305,13 @@ def show_columns(console: Console, guard: Guard) -> None:
 
 
 def show_train(console: Console, guard: Guard, rows: int = 8) -> None:
-    """The first rows of the training part, as many columns as fit."""
+    """Show the first training rows, with as many columns as fit."""
     frame = guard.train
     if frame is None:
-        console.print("There is no training part; bring guesses with the questions, as in guess = 0.5.")
+        console.print("There are no training rows. Give a guess with each question, as in guess = 0.5.")
         return
     console.print(
-        f"{len(frame):,} training rows, free to look at; the first {min(rows, len(frame))}:", style="dim"
+        f"{len(frame):,} training rows, free to look at. The first {min(rows, len(frame))}:", style="dim"
     )
     text = frame.head(rows).to_string(index=False, line_width=max(20, console.width - 1))
     console.print(Text(text, no_wrap=True, overflow="crop"))

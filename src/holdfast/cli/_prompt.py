@@ -1,4 +1,4 @@
-"""The prompt of ``holdfast ask``: what it understands, history, completion, and a meter of what is left."""
+"""The prompt of ``holdfast ask``: its commands, history, completion, and a meter of what is left."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _ABOUT = {
     "mean": "mean(expression, lo, hi)         the mean, values outside [lo, hi] clipped",
     "quantile": "quantile(expression, q)          the value below which a share q lies",
     "median": "median(expression)               the value below which half lies",
-    "ratio": "ratio(u, v, lo, hi, lo, hi)      the mean of u by the mean of v",
-    "difference": "difference(x, a, b, lo, hi)      the mean where a holds less that where b does",
-    "lift": "lift(x, a, b, lo, hi)            the same, relative to where b holds",
+    "ratio": "ratio(u, v, lo, hi, lo, hi)      the mean of u divided by that of v",
+    "difference": "difference(x, a, b, lo, hi)      the mean where a holds minus that where b does",
+    "lift": "lift(x, a, b, lo, hi)            the difference, relative to where b holds",
     "variance": "variance(x, lo, hi)              how far values spread, squared",
     "std": "std(x, lo, hi)                   how far values spread",
     "covariance": "covariance(x, y, lo, hi, lo, hi) how two values go together",
@@ -44,18 +44,18 @@ OPTIONS = {
     "where = ": "where = condition                only the rows for which it is true",
     "nulls = ": "nulls = skip, true, false, 0 …   what a missing value counts as",
     "by = ": "by = column                      one answer for each of its values",
-    "bounds = ": "bounds = train                   bounds from the training part",
+    "bounds = ": "bounds = train                   bounds from the training rows",
     "weights = ": "weights = expression             of a mean",
-    "guess = ": "guess = number                   your own guess instead of the training part's",
+    "guess = ": "guess = number                   your own guess instead of that of the training rows",
 }
 COMMANDS = {
     "help": "this list",
-    "columns": "the columns, with what the training part shows of them",
+    "columns": "the columns, with what the training rows have in them",
     "left": "what was spent and what is left",
     "history": "every answer of the account",
-    "certificate": "what the answers rest on",
+    "certificate": "the promise, and what it assumes",
     "preview": "preview QUESTION: what it would cost, without asking",
-    "train": "the first rows of the training part",
+    "train": "the first training rows",
     "plot": "plot FILE.png: a picture of the account",
     "quit": "leave; the account is kept (Ctrl-D does the same)",
 }
@@ -97,7 +97,7 @@ PROMPT = "holdfast> "
 
 
 def converse(guard: Guard, *, data: str, ledger: Path | None, console: Console | None = None) -> None:
-    """Read questions and commands from the terminal until the person leaves."""
+    """Read questions and commands from the terminal until the user leaves."""
     shown = Console(highlight=False) if console is None else console
     conversation = Conversation(guard, shown)
     _greet(shown, guard, data, ledger)
@@ -125,13 +125,13 @@ def _greet(console: Console, guard: Guard, data: str, ledger: Path | None) -> No
         f"{data}: {guard.rows:,} protected rows, {training:,} for training", style="bold", markup=False
     )
     if guard.history:
-        console.print(f"Going on with the account in {ledger}.", markup=False)
+        console.print(f"Continuing the account in {ledger}.", markup=False)
     _output.show_left(console, guard)
     console.print("Ask, for example share(x > 1), or type help; Tab completes, Ctrl-D leaves.")
 
 
 class Conversation:
-    """One sitting at the prompt: does what a line says, and goes on whatever happens."""
+    """A session at the prompt. It executes each line, and continues after errors."""
 
     def __init__(self, guard: Guard, console: Console) -> None:
         self._guard = guard
@@ -139,7 +139,7 @@ class Conversation:
         self.meter = _meter(guard)
 
     def handle(self, line: str) -> bool:
-        """Do what one line says; False when it says to leave."""
+        """Execute one line. Returns False if it ends the session."""
         word, _, rest = line.strip().partition(" ")
         if word.lower() in ("quit", "exit"):
             return False
@@ -187,7 +187,7 @@ def _help(console: Console) -> None:
     console.print("Ask", style="bold")
     for words in (*FORMS.values(), *OPTIONS.values()):
         console.print(f"  {words}", markup=False)
-    console.print("or say", style="bold")
+    console.print("Commands", style="bold")
     for name, words in COMMANDS.items():
         console.print(f"  {name:<12} {words}", markup=False)
 

@@ -1,6 +1,6 @@
-"""The account beside the data: the options that name it, its terms, and ``holdfast epoch``.
+"""The account beside the data: its options, its terms, and ``holdfast epoch``.
 
-An account is found again beside its data and continued on the terms it was opened with. Rows that arrived
+An account is kept beside its data. It continues on the terms with which it was opened. Rows that arrived
 later form an epoch with an account of its own.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Given:
-    """What was said on the command line about an account: ``options`` has only what was said."""
+    """The options about an account that were given on the command line, without those left out."""
 
     train: str | None = None
     clusters: str | None = None
@@ -44,23 +44,23 @@ class Given:
         mixing: float | None = None,
         **options: Any,
     ) -> Given:
-        """From the options of a command, which are None where nothing was said."""
+        """From the options of a command, which are None where they were left out."""
         return cls(
             train, clusters, mixing, {name: value for name, value in options.items() if value is not None}
         )
 
 
 def beside(data: str) -> Path:
-    """Where the account of a data file is kept unless told otherwise: ``data.csv.holdfast``."""
+    """The default place for the account of a data file: ``data.csv.holdfast``."""
     from holdfast.engines import shown
 
     if "://" in data or any(sign in data for sign in "*?["):
         raise click.UsageError(
-            f"{shown(data)} is not one file, so there is no place beside it for the account: say --ledger "
-            "FILE, or --no-ledger to forget it afterwards."
+            f"{shown(data)} is not one file, so the account cannot be kept beside it. Give --ledger FILE, or "
+            "--no-ledger to keep no account."
         )
     if not Path(data).is_file():
-        raise QueryRejected(f"There is no file {data!r}; check the path (from {str(Path.cwd())!r}).")
+        raise QueryRejected(f"There is no file {data!r}. Check the path (from {str(Path.cwd())!r}).")
     return Path(f"{data}.holdfast")
 
 
@@ -68,7 +68,7 @@ def beside(data: str) -> Path:
 def opened(data: str, ledger: Path | None, given: Given) -> Iterator[Guard]:
     """A guard on the data whose account is kept in ``ledger`` (None: in memory), which is closed at the end.
 
-    Options that are not given are those the account was opened with; giving others is an error.
+    Options that are left out are those with which the account was opened. Other values are refused.
     """
     from holdfast.guard import Guard
     from holdfast.ledger import Book
@@ -88,19 +88,19 @@ def opened(data: str, ledger: Path | None, given: Given) -> Iterator[Guard]:
 
 
 def _opening(book: Book) -> Mapping[str, Any]:
-    """What the book says it was opened with; empty for a new one."""
+    """The terms with which the book was opened; empty for a new book."""
     return next((event.body for event in book.events()), {})
 
 
 def _forget(book: Book, path: Path | None) -> None:
-    """Leave no empty file behind where the data could not be opened."""
+    """Delete a new, empty book after the data could not be opened."""
     if path is not None and not _opening(book):
         book.close()
         path.unlink(missing_ok=True)
 
 
 def _settle(given: Given, ledger: Path | None, agreed: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a guard: as the account was opened, or as they are given for a new one."""
+    """The options of a guard: those of the account, or those given for a new account."""
     from holdfast.guard import Terms
     from holdfast.ledger import BookError
 
@@ -109,9 +109,7 @@ def _settle(given: Given, ledger: Path | None, agreed: Mapping[str, Any]) -> dic
             "--clusters and --mixing contradict each other: rows are in groups, or a series."
         )
     if "given" in agreed.get("training", {}) and given.train is None:
-        raise BookError(
-            f"The account {ledger} was opened with a training file of its own; give it again with --train."
-        )
+        raise BookError(f"The account {ledger} was opened with a training file: give it again with --train.")
     terms, model = Terms.of_book(agreed), agreed.get("model", {})
     written: dict[str, Any] = {
         **terms.options,
@@ -124,8 +122,8 @@ def _settle(given: Given, ledger: Path | None, agreed: Mapping[str, Any]) -> dic
             option, before = name.replace("_", "-"), written[name]
             opened = f"no --{option}" if before is None else f"--{option} {_shown(before)}"
             raise BookError(
-                f"The account {ledger} was opened with {opened}, and this says --{option} {_shown(value)}. "
-                "Leave it out to go on with the account, or keep another one with --ledger."
+                f"The account {ledger} was opened with {opened}, and now --{option} is {_shown(value)}. "
+                "Leave the option out to continue the account, or use another account with --ledger."
             )
     clusters, mixing = (
         (model.get("clusters"), model.get("mixing")) if agreed else (given.clusters, given.mixing)
@@ -134,7 +132,7 @@ def _settle(given: Given, ledger: Path | None, agreed: Mapping[str, Any]) -> dic
 
 
 def _model(clusters: str | None, mixing: float | None) -> dict[str, Any]:
-    """How the rows depend on each other, where that was said."""
+    """The model of dependence between rows, if one was given."""
     from holdfast.dependence import Clusters, Mixing
 
     if clusters is not None:
@@ -151,10 +149,10 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 _OPTIONS = (
     click.option(
         "--train",
-        help="A file of training rows; left out, a third of DATA is set aside as the training part.",
+        help="A file of training rows. Without it, a part of DATA becomes the training rows.",
     ),
     click.option(
-        "--confidence", type=float, help="With this probability the promise is kept.  [default: 0.95]"
+        "--confidence", type=float, help="The probability with which the promise holds.  [default: 0.95]"
     ),
     click.option(
         "--promise",
@@ -163,45 +161,47 @@ _OPTIONS = (
         "[default: all]",
     ),
     click.option(
-        "--error", type=float, help="Promise that no interval is wider than ± this, and refuse what would be."
+        "--error",
+        type=float,
+        help="Promise that no interval is wider than ± this. Questions that need more are refused.",
     ),
     click.option(
         "--expect",
         type=float,
-        help="About how many questions there will be: a hint that makes so many answers narrower. The "
-        "promise never rests on it.",
+        help="About how many questions you will ask. The hint makes that many answers narrower. The promise "
+        "holds for any number.",
     ),
     click.option(
         "--ledger",
         type=click.Path(path_type=Path),
-        help="Where the account is kept.  [default: DATA.holdfast]",
+        help="The file of the account.  [default: DATA.holdfast]",
     ),
-    click.option("--no-ledger", is_flag=True, help="Keep no account: it is forgotten at the end."),
+    click.option("--no-ledger", is_flag=True, help="Keep no account file. The account is gone at the end."),
     click.option(
         "--training-share",
         type=float,
-        help="How much of DATA becomes the training part.  [default: a third; a quarter with --expect of at "
-        "most 10]",
+        help="The share of DATA that becomes training rows.  [default: a third; a quarter with --expect up "
+        "to 10]",
     ),
-    click.option("--split-seed", type=int, help="The seed of that split.  [default: 0]"),
+    click.option("--split-seed", type=int, help="The seed that chooses the training rows.  [default: 0]"),
     click.option(
         "--clusters",
         metavar="COLUMN",
-        help="Rows with the same value of this column belong together and may depend on each other, such as "
-        "several rows of one person.",
+        help="Rows with the same value in this column may depend on each other, such as several rows of one "
+        "person.",
     ),
     click.option(
         "--mixing",
         type=float,
         metavar="RATE",
-        help="The rows are a series in this order that forgets its past: after g rows at most RATE^g of it "
-        "is still known.",
+        help="The rows are a time series, in this order. Rows that are g apart are within RATE^g of "
+        "independent.",
     ),
     click.option(
         "--after",
         multiple=True,
-        help="DATA arrived after this table, as an epoch of its own (holdfast epoch); once for each, in "
-        "order.",
+        help="An earlier table, where DATA is a later epoch (holdfast epoch). Repeat it for each earlier "
+        "table, in order.",
     ),
 )
 
@@ -214,7 +214,7 @@ def account_options(command: _Command) -> _Command:
 
 
 def book_place(data: str, ledger: Path | None, no_ledger: bool, after: tuple[str, ...]) -> Path | None:
-    """Where the account is kept; None for one that is forgotten at the end."""
+    """Where the account is kept; None for an account without a file."""
     if ledger is not None and no_ledger:
         raise click.UsageError("--ledger and --no-ledger contradict each other.")
     return None if no_ledger else ledger or beside((*after, data)[0])
@@ -222,16 +222,16 @@ def book_place(data: str, ledger: Path | None, no_ledger: bool, after: tuple[str
 
 @contextmanager
 def opened_account(data: str, ledger: Path | None, after: tuple[str, ...], given: Given) -> Iterator[Guard]:
-    """The guard to ask: of the table's one account, or of the last of its epochs."""
+    """The guard to ask: that of the table, or that of its last epoch."""
     if not after:
         with opened(data, ledger, given) as guard:
             yield guard
         return
     if ledger is None or given != Given(given.train):
         raise click.UsageError(
-            "What holds in an epoch was agreed when it was opened: with --after, leave --no-ledger, "
+            "The terms of an epoch were fixed when it was opened. With --after, leave out --no-ledger, "
             "--confidence, --promise, --error, --expect, --training-share, --split-seed, --clusters and "
-            "--mixing out."
+            "--mixing."
         )
     with opened_epochs((*after, data), ledger, given.train) as guards:
         yield guards[-1]
@@ -239,8 +239,10 @@ def opened_account(data: str, ledger: Path | None, after: tuple[str, ...], given
 
 @contextmanager
 def opened_epochs(tables: Sequence[str], ledger: Path, train: str | None = None) -> Iterator[list[Guard]]:
-    """The guards of a table's epochs in order, on the terms they were opened with; all are closed at the
-    end. ``ledger`` is the first one's account, and ``train`` the training file it was opened with."""
+    """The guards of a table's epochs in order, each on the terms of its opening. All are closed at the end.
+
+    ``ledger`` is the account of the first epoch, and ``train`` its training file.
+    """
     with opened(tables[0], ledger, Given(train)) as first:
         guards = [first]
         try:
@@ -257,7 +259,7 @@ def opened_epochs(tables: Sequence[str], ledger: Path, train: str | None = None)
 
 
 def _agreed(ledger: Path, number: int) -> Mapping[str, Any] | None:
-    """What an epoch was opened with; None where it was not."""
+    """The terms with which an epoch was opened; None if it was not opened."""
     from holdfast.ledger import Book, place_of_epoch
 
     path = Path(str(place_of_epoch(ledger, number)))
@@ -276,30 +278,28 @@ def _not_opened(before: Sequence[str], table: str) -> Exception:
 
     after = " ".join(f"--after {name}" for name in before)
     return BookError(
-        f"{shown(table)} is no epoch yet. Rows that arrived later have an account of their own; open it with "
-        f"holdfast epoch open {table} {after}"
+        f"No epoch was opened for {shown(table)} yet. Open one with: holdfast epoch open {table} {after}"
     )
 
 
 _after = click.option(
-    "--after", multiple=True, help="The table of an epoch before it; once for each, in order."
+    "--after", multiple=True, help="The table of an earlier epoch. Repeat it for each one, in order."
 )
 _ledger = click.option(
     "--ledger",
     type=click.Path(path_type=Path),
-    help="Where the first epoch's account is kept.  [default: beside the first --after]",
+    help="The account file of the first epoch.  [default: beside the first --after]",
 )
-_train = click.option("--train", help="The training file of the first epoch's account, if it has one.")
+_train = click.option("--train", help="The training file of the first epoch, if it has one.")
 _service = click.option("--service", help="The address of a service that keeps the accounts.")
-_dataset = click.option("--dataset", help="Which of its datasets, if the token reaches several.")
-_token = click.option("--token", envvar="HOLDFAST_TOKEN", help="A token; better in HOLDFAST_TOKEN.")
+_dataset = click.option("--dataset", help="The dataset of the service, if the token reaches several.")
+_token = click.option("--token", envvar="HOLDFAST_TOKEN", help="A token. Better set HOLDFAST_TOKEN.")
 _json = click.option("--json", "as_json", is_flag=True, help="Print data instead of words.")
 
 
 @click.group()
 def epoch() -> None:
-    """Tables that grow: rows that arrived later are an epoch with an account of its own, and never refill
-    the account before."""
+    """Give rows that arrived later an account of their own, an epoch. Earlier accounts stay as they are."""
 
 
 @epoch.command(name="open")
@@ -308,10 +308,12 @@ def epoch() -> None:
 @click.option(
     "--close",
     is_flag=True,
-    help="End the account before for good: all its rows become the training part of the new one.",
+    help="Close the account before it for good. All of its rows become training rows of the new epoch.",
 )
-@click.option("--confidence", type=float, help="The new epoch's own.  [default: that of the epoch before]")
-@click.option("--together", type=float, help="The confidence of all epochs that ever follow, together.")
+@click.option(
+    "--confidence", type=float, help="The confidence of the new epoch.  [default: that of the epoch before]"
+)
+@click.option("--together", type=float, help="The confidence of all epochs together, later ones included.")
 @_ledger
 @_train
 @_service
@@ -331,16 +333,16 @@ def open_epoch(
     token: str | None,
     as_json: bool,
 ) -> None:
-    """Open an epoch for the rows in DATA, which arrived after all rows before; called again, it goes on.
+    """Open an epoch for the rows in DATA, which arrived after all earlier rows. Again, it continues it.
 
     \b
       holdfast epoch open february.csv --after january.csv --close
       holdfast epoch open march.csv --after january.csv --after february.csv
       holdfast ask march.csv --after january.csv --after february.csv -q "share(paid)"
 
-    With --service an owner opens it in a service, where DATA is one of its sources. Rows of an earlier
-    epoch are refused where they can be told. That rows are new in every other way, and were not chosen by
-    their values, is for you to know.
+    With --service, an owner opens the epoch in a service. DATA is then one of its sources. Rows that repeat
+    an earlier epoch are refused where that can be seen. You must know that the rows are new in every other
+    way, and that nobody chose them by their values.
     """
     _one_place(after, service)
     terms: dict[str, Any] = {"confidence": confidence, "together": together}
@@ -348,7 +350,7 @@ def open_epoch(
         if close or ledger is not None or train is not None:
             raise click.UsageError(
                 "--close, --ledger and --train are for accounts of your own. An owner closes an account of a "
-                "service with POST /v1/datasets/NAME/close."
+                "service with: holdfast admin close NAME"
             )
         with _client(service, token, dataset) as client, client.next_epoch(data, **terms) as opened:
             _show_epochs(opened.epochs, as_json)
@@ -381,7 +383,7 @@ def list_epochs(
     token: str | None,
     as_json: bool,
 ) -> None:
-    """Say which epochs there are, and what is left of the account of each.
+    """List the epochs, and what is left of the account of each.
 
     \b
       holdfast epoch list february.csv --after january.csv
@@ -396,7 +398,7 @@ def list_epochs(
     from holdfast.server import standing
 
     if data is None:
-        raise click.UsageError("Say which table, or --service.")
+        raise click.UsageError("Give a table, or --service URL.")
     tables = (*after, data)
     with opened_epochs(tables, ledger or beside(tables[0]), train) as guards:
         _show_epochs([standing(guard) for guard in guards], as_json)
@@ -404,14 +406,14 @@ def list_epochs(
 
 def _one_place(after: tuple[str, ...], service: str | None) -> None:
     if bool(after) == (service is not None):
-        raise click.UsageError("Say what the rows come after: --after TABLE, or --service URL.")
+        raise click.UsageError("Give the earlier table with --after TABLE, or a service with --service URL.")
 
 
 def _client(service: str, token: str | None, dataset: str | None) -> Client:
     from holdfast.client import Client
 
     if token is None:
-        raise click.UsageError("A service wants a token: set HOLDFAST_TOKEN, or say --token.")
+        raise click.UsageError("A service needs a token: set HOLDFAST_TOKEN, or give --token.")
     return Client(service, token, dataset=dataset)
 
 

@@ -1,4 +1,4 @@
-"""``holdfast admin``: what an owner changes in a running service, over HTTP."""
+"""``holdfast admin``: changes that an owner makes to a running service, over HTTP."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ROLES = click.Choice(["owner", "analyst", "auditor", "participant", "submitter"
 
 
 def _connected(command: _Command) -> _Command:
-    """The options that say which service, as whom, and how to print."""
+    """Add the options for the address, the token and the output."""
     options = (
         click.option(
             "--service",
@@ -32,7 +32,7 @@ def _connected(command: _Command) -> _Command:
             show_default=True,
             help="The address of the service.",
         ),
-        click.option("--token", envvar="HOLDFAST_TOKEN", help="An owner's token; better in HOLDFAST_TOKEN."),
+        click.option("--token", envvar="HOLDFAST_TOKEN", help="An owner's token. Better set HOLDFAST_TOKEN."),
         click.option("--json", "as_json", is_flag=True, help="Print data instead of words."),
     )
     for option in reversed(options):
@@ -40,22 +40,22 @@ def _connected(command: _Command) -> _Command:
     return command
 
 
-_yes = click.option("--yes", is_flag=True, help="Do not ask whether you mean it.")
+_yes = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 
 
 @click.group()
 def admin() -> None:
-    """Change who may ask how much, and what becomes of datasets, while a service runs.
+    """Change shares, people and datasets of a service while it runs.
 
-    Needs an owner's token in HOLDFAST_TOKEN. Every change is a line of a book. Exit status: 0 done, 1 the
-    service refuses or you said no, 2 bad input.
+    Needs an owner's token in HOLDFAST_TOKEN. Every change is recorded in a book. Exit status: 0 done; 1 the
+    service refused, or you did not confirm; 2 bad input.
     """
 
 
 @admin.command()
 @_connected
 def datasets(service: str, token: str | None, as_json: bool) -> None:
-    """List datasets: served, archived and deleted."""
+    """List all datasets, archived and deleted ones included."""
     with _admin(service, token) as there:
         listed = there.datasets()
     if as_json:
@@ -67,7 +67,13 @@ def datasets(service: str, token: str | None, as_json: bool) -> None:
 
 @admin.command()
 @click.argument("dataset")
-@click.option("--share", "shares", multiple=True, metavar="WHO=NATS", help="A person (team/name) or team.")
+@click.option(
+    "--share",
+    "shares",
+    multiple=True,
+    metavar="WHO=NATS",
+    help="The share of a person (team/name) or of a team.",
+)
 @click.option("--no-share", "without", multiple=True, metavar="WHO", help="Take a share away.")
 @click.option("--rate", type=int, help="New questions that a person may ask in a minute.")
 @click.option("--report", type=click.Choice(["owner", "analyst"]), help="Who may give the report.")
@@ -82,7 +88,7 @@ def terms(
     token: str | None,
     as_json: bool,
 ) -> None:
-    """Show the terms of DATASET, or change them for the next question.
+    """Show the terms of DATASET, or change them from the next question on.
 
     \b
       holdfast admin terms people
@@ -105,7 +111,7 @@ def terms(
     for who, share in sorted(now["shares"].items()):
         console.print(f"  {who}: {share:g}", markup=False)
     if not now["shares"]:
-        console.print("  No shares: the account alone bounds everybody.", style="dim")
+        console.print("  No shares: everyone may use the whole account.", style="dim")
 
 
 @admin.command()
@@ -113,8 +119,8 @@ def terms(
 @_yes
 @_connected
 def close(dataset: str, yes: bool, service: str, token: str | None, as_json: bool) -> None:
-    """End the account of DATASET for good. What was answered stays readable."""
-    _confirm(f"End the account of {dataset} for good? Nothing more will be answered from it.", yes)
+    """Close the account of DATASET for good. Earlier answers stay readable."""
+    _confirm(f"Close the account of {dataset} for good? Nobody can ask it anything afterwards.", yes)
     with _admin(service, token) as there:
         described = there.close_account(dataset)
     _done(described, f"The account of {dataset} is closed.", as_json)
@@ -124,10 +130,10 @@ def close(dataset: str, yes: bool, service: str, token: str | None, as_json: boo
 @click.argument("dataset")
 @_connected
 def archive(dataset: str, service: str, token: str | None, as_json: bool) -> None:
-    """Serve DATASET no longer, until it is taken back with `unarchive`."""
+    """Stop serving DATASET, until `holdfast admin unarchive`."""
     with _admin(service, token) as there:
         state = there.archive(dataset)
-    _done(state, f"{dataset} is archived. `holdfast admin unarchive {dataset}` takes it back.", as_json)
+    _done(state, f"{dataset} is archived. To serve it again: holdfast admin unarchive {dataset}", as_json)
 
 
 @admin.command()
@@ -142,13 +148,15 @@ def unarchive(dataset: str, service: str, token: str | None, as_json: bool) -> N
 
 @admin.command()
 @click.argument("dataset")
-@click.option("--confirm", metavar="NAME", help="The name of the dataset once more, instead of a question.")
+@click.option(
+    "--confirm", metavar="NAME", help="The name of the dataset once more, to delete it without a prompt."
+)
 @_connected
 def delete(dataset: str, confirm: str | None, service: str, token: str | None, as_json: bool) -> None:
-    """End every account of DATASET and forget it, for good.
+    """Close every account of DATASET and remove it, for good.
 
-    Its account books stay, so that receipts can be verified, and the same rows stay refused. Files of rows
-    are left where they are: whoever put them there removes them.
+    Its account books stay, so that receipts can be verified. The same rows cannot be registered again. Files
+    of rows are not deleted.
     """
     if confirm is None:
         _require_terminal("--confirm NAME")
@@ -163,7 +171,7 @@ def delete(dataset: str, confirm: str | None, service: str, token: str | None, a
 @admin.command()
 @click.argument("dataset")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--to", metavar="KEY", help="The public key of the service that goes on with the account.")
+@click.option("--to", metavar="KEY", help="The public key of the service that takes over the account.")
 @_yes
 @_connected
 def export(
@@ -171,35 +179,37 @@ def export(
 ) -> None:
     """Write DATASET to FILE: its registration and its account books, without its rows.
 
-    Without --to it is a copy. With --to the account ends here, and only the service with that key can go on
-    with it. FILE holds secrets of the books: keep it where the service's folder may be.
+    Without --to, FILE is a copy. With --to the account is closed here, and only the service with that key can
+    continue it. FILE contains secrets of the books: store it as safely as the folder of the service.
     """
     if to is not None:
-        _confirm(f"Hand the account of {dataset} over to {to}? It ends here for good.", yes)
+        _confirm(f"Hand the account of {dataset} over to {to}? It is closed here for good.", yes)
     with _admin(service, token) as there:
         there.export(dataset, file, to=to)
         key = there.key()
     done = {"dataset": dataset, "file": str(file), "to": to, "key": key}
-    _done(done, f"{file} holds {dataset}. To import it: holdfast admin import {file} --key {key}", as_json)
+    _done(
+        done, f"Exported {dataset} to {file}. To import it: holdfast admin import {file} --key {key}", as_json
+    )
 
 
 @admin.command(name="import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--key", required=True, help="The public key of the service that exported it: ed25519:…")
-@click.option("--name", help="What the dataset is called here.  [default: as it was]")
+@click.option("--name", help="The name of the dataset in this service.  [default: as it was]")
 @_connected
 def take_in(file: Path, key: str, name: str | None, service: str, token: str | None, as_json: bool) -> None:
     """Import a dataset from FILE. Put its rows into the folder of sources first."""
     with _admin(service, token) as there:
         imported = there.take_in(file, key=key, name=name)
-    goes_on = "its account goes on here" if imported["open"] else "a copy, whose account is closed"
+    goes_on = "its account continues here" if imported["open"] else "it is a copy, and its account is closed"
     _done(imported, f"{imported['name']} is imported: {goes_on}.", as_json)
 
 
 @admin.command()
 @_connected
 def people(service: str, token: str | None, as_json: bool) -> None:
-    """List everyone who was given a token."""
+    """List everyone who was given a token, with revoked tokens."""
     with _admin(service, token) as there:
         listed = there.people()
     if as_json:
@@ -237,7 +247,7 @@ def add(
     token: str | None,
     as_json: bool,
 ) -> None:
-    """Give NAME a token. It is shown this once."""
+    """Give NAME a token. It is shown only once."""
     with _admin(service, token) as there:
         issued = there.issue(name, role=role, team=team, dataset=dataset, days=days)
     _done(issued, issued["token"], as_json)
@@ -247,7 +257,7 @@ def add(
 @click.argument("identity")
 @click.option("--role", type=_ROLES, help="The new role.")
 @click.option("--dataset", help="What it reaches now.")
-@click.option("--days", type=float, help="How long it lasts, from now.")
+@click.option("--days", type=float, help="How long it lasts from now on.")
 @_connected
 def change(
     identity: str,
@@ -258,9 +268,9 @@ def change(
     token: str | None,
     as_json: bool,
 ) -> None:
-    """Change the token IDENTITY, as `holdfast admin people` lists it. Its name and team stay."""
+    """Change the token IDENTITY (see `holdfast admin people`). Its name and team stay."""
     if role is None and dataset is None and days is None:
-        raise click.UsageError("Say what is new: --role, --dataset or --days.")
+        raise click.UsageError("Give at least one of --role, --dataset and --days.")
     with _admin(service, token) as there:
         changed = there.change_token(identity, role=role, dataset=dataset, days=days)
     until = _day(changed["expires"])
@@ -271,7 +281,7 @@ def change(
 @click.argument("identity")
 @_connected
 def revoke(identity: str, service: str, token: str | None, as_json: bool) -> None:
-    """End the token IDENTITY now."""
+    """Revoke the token IDENTITY now (see `holdfast admin people`)."""
     with _admin(service, token) as there:
         there.revoke(identity)
     _done({"identity": identity, "revoked": True}, "The token is revoked.", as_json)
@@ -286,7 +296,7 @@ def revoke(identity: str, service: str, token: str | None, as_json: bool) -> Non
 )
 @_connected
 def log(target: Path | None, service: str, token: str | None, as_json: bool) -> None:
-    """Show what owners did: the service's own book."""
+    """List the changes that owners made. The service records them in a book."""
     with _admin(service, token) as there:
         acts = there.acts()
         if target is not None:
@@ -295,14 +305,14 @@ def log(target: Path | None, service: str, token: str | None, as_json: bool) -> 
         print_data(acts)
         return
     rows = [(str(act["line"]), _moment(act["time"]), act["by"], act["act"], _about(act)) for act in acts]
-    _print_table(("line", "time", "by", "act", "about"), rows)
+    _print_table(("line", "time", "by", "change", "about"), rows)
 
 
 def _admin(service: str, token: str | None) -> Admin:
     from holdfast.admin import Admin
 
     if token is None:
-        raise click.UsageError("An owner's token is needed: set HOLDFAST_TOKEN, or say --token.")
+        raise click.UsageError("An owner's token is needed: set HOLDFAST_TOKEN, or give --token.")
     return Admin(service, token)
 
 
@@ -315,12 +325,12 @@ def _shares(given: Sequence[str]) -> dict[str, float]:
         except ValueError:
             sign = ""
         if not sign or not who:
-            raise click.UsageError(f"--share must be WHO=NATS, as red/bob=5. Got {text}.")
+            raise click.UsageError(f"--share must be WHO=NATS, such as red/bob=5. Got {text}.")
     return shares
 
 
 def _confirm(question: str, yes: bool) -> None:
-    """Ask before what cannot be undone."""
+    """Ask for confirmation of a step that cannot be undone."""
     if yes:
         return
     _require_terminal("--yes")
@@ -330,7 +340,7 @@ def _confirm(question: str, yes: bool) -> None:
 
 def _require_terminal(option: str) -> None:
     if not sys.stdin.isatty():
-        raise click.UsageError(f"This cannot be undone, and nobody is here to ask: say {option}.")
+        raise click.UsageError(f"This cannot be undone. Without a terminal, confirm it with {option}.")
 
 
 def _say_no() -> None:

@@ -32,16 +32,16 @@ _OF_A_CURVE = ("points", "value", "low", "high")
 @click.option(
     "--nats",
     type=float,
-    help="Tell each answer on finer cells, for about so many nats of the account.",
+    help="Pay about this many nats for each answer, and get it on finer cells.",
 )
 @click.option("--precise", is_flag=True, help="The same as --nats 3.")
 @account_options
-@click.option("--preview", is_flag=True, help="Say what the questions would cost, and ask nothing.")
+@click.option("--preview", is_flag=True, help="Show what the questions would cost, and ask nothing.")
 @click.option(
     "--diagnose",
     is_flag=True,
-    help="Say whether the training rows look independent, in all columns or in the questions' values, and "
-    "ask nothing.",
+    help="Show whether the training rows look independent, in all columns or in the values of the questions, "
+    "and ask nothing.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def ask(
@@ -57,7 +57,7 @@ def ask(
     as_json: bool,
     **terms: Any,
 ) -> None:
-    """Ask DATA, a CSV or Parquet file, questions whose answers stay valid however they were chosen.
+    """Ask questions about DATA, a CSV or Parquet file. Answers stay valid however you chose the questions.
 
     \b
     share(condition), mean(expression, lo, hi), quantile(expression, q), median, ratio, difference, lift,
@@ -67,9 +67,9 @@ def ask(
       holdfast ask people.csv -q "mean(income, 0, 1e5, where = sex = 'F')"
       holdfast ask trial.csv -q "difference(paid, arm = 'b', arm = 'a')" -q "share(paid, by = country)"
 
-    Without -q a prompt opens; lines that are piped in are questions, one a line. Questions of one call are
-    asked together: none pays for what the others reveal, and whoever asks later pays for all. The account is
-    kept beside the data, so leaving and coming back does not reset it.
+    Without -q a prompt opens. Lines that are piped in are questions, one on each line. Questions of one call
+    are asked together: they do not pay for each other, and later questions pay for all of them. The account
+    is kept in a file beside the data, so leaving and coming back does not reset it.
     """
     if precise and nats is not None:
         raise click.UsageError("--nats and --precise contradict each other: --precise means --nats 3.")
@@ -84,7 +84,7 @@ def ask(
     at_terminal = not questions and sys.stdin.isatty()
     for option, given in (("preview", preview), ("json", as_json), ("precise", precise), ("nats", nats)):
         if at_terminal and given not in (False, None):
-            raise click.UsageError(f"--{option} needs a question: say it with -q.")
+            raise click.UsageError(f"--{option} needs a question: give it with -q.")
     with opened_account(data, place, after, Given.of(**terms)) as guard:
         if at_terminal:
             from holdfast.cli._prompt import converse
@@ -131,7 +131,7 @@ def is_table(question: str) -> bool:
 
 
 def _together(guard: Guard, questions: Sequence[str], finer: Finer) -> list[Answer | HoldfastError]:
-    """The answers, up to the first question that has none."""
+    """The answers, up to the first question that is refused."""
     from holdfast.coding import PRECISE_NATS
     from holdfast.guard import Asker
 
@@ -141,7 +141,7 @@ def _together(guard: Guard, questions: Sequence[str], finer: Finer) -> list[Answ
 
 
 def _diagnose(guard: Guard, questions: Sequence[str], *, as_json: bool) -> None:
-    """What the training rows say about independence, in all columns or in the values of some questions."""
+    """Print what the training rows say about independence, in all columns or for some questions."""
     pairs = [(question, guard.diagnose(question)) for question in questions or (None,)]
     if as_json:
         listed = [{"query": query, **diagnosis.to_dict()} for query, diagnosis in pairs]
@@ -165,8 +165,7 @@ def _preview(guard: Guard, questions: Sequence[str], finer: Finer) -> None:
 
 
 def _check(guard: Guard, questions: Sequence[str], finer: Finer) -> list[bool]:
-    """Find a question that cannot be asked as written before the first is paid for; says which of them were
-    answered before."""
+    """Check all questions before the first one is paid for. Returns which of them were answered before."""
     answered_before = []
     for question in questions:
         try:
@@ -221,7 +220,7 @@ def _left_as_data(left: Left) -> dict[str, Any]:
     return {left.unit: values["left"], **values}
 
 
-_ENDS = "A report closes the account for good: nothing more is answered from it, for anyone."
+_ENDS = "A report closes the account for good. Nobody can ask it anything afterwards."
 
 
 @click.command()
@@ -230,12 +229,12 @@ _ENDS = "A report closes the account for good: nothing more is answered from it,
 @click.option(
     "--preregister",
     is_flag=True,
-    help="Set no training rows aside: the questions were fixed before anyone saw a row.",
+    help="Use all rows for the answers. Only for questions that were fixed before anyone saw a row.",
 )
 @click.option("--yes", is_flag=True, help="Close the account without asking for confirmation.")
 @click.option("--markdown", is_flag=True, help="Print the table as Markdown.")
 @click.option(
-    "--html", "page", type=click.Path(dir_okay=False, path_type=Path), help="Write a page here too."
+    "--html", "page", type=click.Path(dir_okay=False, path_type=Path), help="Also write a page to this file."
 )
 @account_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -252,15 +251,15 @@ def report(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Give the last word about DATA: close its account, then read the QUESTIONS exactly.
+    """Close the account of DATA, and answer the QUESTIONS with exact values.
 
     \b
       holdfast report people.csv "share(age > 40)" "mean(income, 0, 1e5)"
       holdfast report people.csv "share(age > 40)" --preregister --yes --markdown
 
-    Nobody asks after a report, so its values are not rounded and its intervals are as narrow as the account
-    allows. They hold together with all earlier answers. A report is given once; without QUESTIONS the one
-    that was given is shown again.
+    No question can follow a report. So its values are not rounded, and its intervals are as narrow as the
+    account allows. They hold together with all earlier answers. An account has one report. Without QUESTIONS
+    it is shown again.
     """
     if markdown and as_json:
         raise click.UsageError("--markdown and --json contradict each other.")
@@ -270,7 +269,7 @@ def report(
     place = book_place(data, ledger, no_ledger, after)
     new = place is None or not place.exists()
     asked = _readable(questions)
-    if new:  # Whoever says no leaves no account behind.
+    if new:  # Ask first: a person who says no must not leave an account file behind.
         _require_questions(asked)
         _confirm(data, asked=0, yes=yes, as_json=as_json)
     with opened_account(data, place, after, terms) as guard:
@@ -291,14 +290,12 @@ def _as_given(given: Given, *, preregister: bool) -> Given:
     if not preregister:
         return given
     if given.train is not None or given.options.get("training_share"):
-        raise click.UsageError(
-            "A preregistration has no training part: leave --train and --training-share out."
-        )
+        raise click.UsageError("--preregister uses no training rows: leave out --train and --training-share.")
     return replace(given, options={**given.options, "training_share": 0.0})
 
 
 def _readable(questions: tuple[str, ...]) -> tuple[str, ...]:
-    """The questions, once each can be read: what cannot be opens no account."""
+    """The questions. A question that cannot be read is refused before an account is opened."""
     from holdfast import queries
 
     for question in questions:
@@ -308,7 +305,9 @@ def _readable(questions: tuple[str, ...]) -> tuple[str, ...]:
 
 def _require_questions(questions: tuple[str, ...]) -> None:
     if not questions:
-        raise InvalidArgument("questions", 'at least one question, as "share(age > 40)"', [], of="report")
+        raise InvalidArgument(
+            "questions", 'at least one question, such as "share(age > 40)"', [], of="report"
+        )
 
 
 def _require_nothing_before(asked: int, *, preregister: bool) -> None:
@@ -320,7 +319,7 @@ def _require_nothing_before(asked: int, *, preregister: bool) -> None:
 
 
 def _check_report(guard: Guard, questions: tuple[str, ...]) -> None:
-    """Find a question that cannot be asked before anyone is asked to confirm."""
+    """Refuse a question that cannot be asked, before the confirmation."""
     for question in questions:
         guard.cost_preview(question)
 
@@ -329,7 +328,7 @@ def _confirm(data: str, *, asked: int, yes: bool, as_json: bool) -> None:
     if yes:
         return
     if as_json or not sys.stdin.isatty():
-        raise click.UsageError(f"{_ENDS} Say --yes to give it without being asked.")
+        raise click.UsageError(f"{_ENDS} Add --yes to give the report without a prompt.")
     before = f"{amount(asked, 'questions')} asked before" if asked else "nothing asked before"
     click.echo(f"{data}: {before}. {_ENDS}", err=True)
     if not click.confirm("Give the report now?", err=True):

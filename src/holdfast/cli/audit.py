@@ -1,4 +1,4 @@
-"""``holdfast audit``: what an audit shows, for a terminal, a machine, or as one page for a reviewer."""
+"""``holdfast audit``: the result of an audit, as text, as JSON, or as a page for a reviewer."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 # What each audit asks.
 _ASKED = {
-    "coverage": "How often does at least one interval miss its truth, when this analyst does the asking?",
+    "coverage": "How often does at least one interval miss its truth, with this analyst?",
     "indistinguishability": "How well can the outputs on two inputs be told apart, by the best event found?",
-    "prior": "Do the prices of all outputs together stand for more probability than there is?",
+    "prior": "Do the prices of all outputs together stand for more than probability 1?",
     "replicability": "How often do two fresh samples, with the same shared coins, give different results?",
     "stability": "How often does the conclusion change when the rows are drawn again?",
 }
@@ -71,7 +71,7 @@ def page(report: Report) -> str:
 
 
 def _refuted(report: Report) -> str:
-    """Where to look first."""
+    """Links to the refuted claims."""
     links = [
         f'<a href="#finding-{place}">{html.escape(finding.subject)}</a>'
         for place, finding in enumerate(report.findings, start=1)
@@ -124,7 +124,7 @@ def _meaning(finding: Finding) -> str:
 
 
 def _state(finding: Finding) -> str:
-    """How a verdict is coloured; what is left open is neither good nor bad."""
+    """The style of a verdict; an open one is neither good nor bad."""
     return {"refuted": "misses", "confirmed": "holds"}.get(finding.verdict, "open")
 
 
@@ -159,7 +159,7 @@ _STYLES = {"refuted": "red", "confirmed": "green", "not refuted": "green", "meas
 
 @click.command()
 @click.argument("report", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--html", "as_page", is_flag=True, help="Write one page for a reviewer, beside the report.")
+@click.option("--html", "as_page", is_flag=True, help="Also write a page for a reviewer, beside the report.")
 @click.option(
     "--out", type=click.Path(dir_okay=False, path_type=Path), help="Where to write the page, with --html."
 )
@@ -172,7 +172,7 @@ def audit(report: Path, as_page: bool, out: Path | None, as_json: bool) -> None:
     from holdfast.audit import Report
 
     if out is not None and not as_page:
-        raise click.UsageError("--out says where the page goes: give --html too.")
+        raise click.UsageError("--out is the file of the page: give --html too.")
     loaded = Report.load(report)
     page = _write(loaded, out or report.with_suffix(".html")) if as_page else None
     if as_json:

@@ -1,4 +1,4 @@
-"""``holdfast verify``, ``export``, ``migrate``, ``backup`` and ``restore``: the care of account books."""
+"""``holdfast verify``, ``export``, ``migrate``, ``backup`` and ``restore``: commands about account books."""
 
 from __future__ import annotations
 
@@ -29,33 +29,33 @@ _SHOWN = 20
 @click.argument(
     "books", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
-@click.option("--key", "public_key", help="The public key of whoever keeps the book: ed25519:…")
+@click.option("--key", "public_key", help="The public key of the service that keeps the book: ed25519:…")
 @click.option(
     "--receipt",
     "receipts",
     multiple=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A file of receipts that came with answers; may be given several times.",
+    help="A file of receipts that came with answers. May be repeated.",
 )
 @click.option(
     "--witness",
     "witnesses",
     multiple=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A witness file of checkpoints (holdfast serve --witness); may be given several times.",
+    help="A witness file of checkpoints (holdfast serve --witness). May be repeated.",
 )
 @click.option(
     "--export",
     "target",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write an export here too, for others to verify.",
+    help="Also write an export to this file, for others to verify.",
 )
 @click.option(
     "--mark",
     "marks",
     multiple=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The mark of a book, kept outside of it (default: that of the service the book is in).",
+    help="The mark of a book, kept outside of it (default: that of the book's service).",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print data instead of words.")
 def verify(
@@ -67,18 +67,19 @@ def verify(
     marks: tuple[Path, ...],
     as_json: bool,
 ) -> None:
-    """Check an export of an account book, or the book itself: that no line was changed, removed or moved,
-    that its sums are right, and that it still contains every answer you hold a receipt for and every line a
-    witness saw. A book of a service is held against its mark too: one that was put back from an old backup
-    runs behind it.
+    """Check BOOKS: account books, or exports of them.
 
-    Several books are the epochs of one growing table, in order; then also that each goes on where the one
-    before it says. Exit status 1 if anything is wrong.
+    No line may be changed, removed or moved, and the sums must be right. Every answer with a receipt, and
+    every line that a witness saw, must still be in the book. A book of a service is compared with its mark
+    too: after a restore from an old backup the book runs behind its mark.
+
+    Several books are the epochs of one growing table, in order. Each must continue the one before it. Exit
+    status 1 if anything is wrong.
     """
     from holdfast.ledger import BookError, Problem, Verification, read_receipts, read_witness, verify_epochs
 
     if target is not None and len(books) > 1:
-        raise click.UsageError("--export writes one export; give one book at a time.")
+        raise click.UsageError("--export writes one export. Give one book at a time.")
     beside = [mark for book in books if (mark := _mark_of(book)).is_file()]
     held = [receipt for path in (*receipts, *(marks or beside)) for receipt in read_receipts(path)]
     checkpoints = [checkpoint for path in witnesses for checkpoint in read_witness(path)]
@@ -132,7 +133,7 @@ def _exported(book: Path, target: Path | None, folder: Path, place: int) -> Path
 def _with_witness(
     verification: Verification, path: Path, checkpoints: list[Checkpoint], public_key: str | None
 ) -> Verification:
-    """The verification of one export, with what a witness saw and it lacks."""
+    """The verification of one export. What a witness saw and the export lacks is a problem too."""
     from holdfast.ledger import check_witness, read_lines
 
     problems = check_witness(read_lines(path), checkpoints, public_key)
@@ -158,7 +159,7 @@ def _say_who(verifications: tuple[Verification, ...], key: str | None) -> None:
         return
     if key is None:
         console.print(
-            "No --key was given, so this shows that the book is consistent, and not who wrote it.",
+            "The book is consistent. Without --key this does not show who wrote it.",
             style="dim",
         )
     else:
@@ -175,7 +176,7 @@ def _say_who(verifications: tuple[Verification, ...], key: str | None) -> None:
     type=click.Choice(["jsonl", "in-toto"]),
     default="jsonl",
     show_default=True,
-    help="All lines for `holdfast verify`, or how the book ends as a DSSE envelope for standard tools.",
+    help="jsonl: all lines, for `holdfast verify`. in-toto: a signed statement about the last line.",
 )
 @click.option(
     "--signing-key",
@@ -186,15 +187,15 @@ def _say_who(verifications: tuple[Verification, ...], key: str | None) -> None:
 def export(book: Path, file: Path, form: str, signing_key: Path | None, as_json: bool) -> None:
     """Write the account book BOOK to FILE. FILE must not exist yet.
 
-    An export holds released answers and prices, and nothing else about protected rows. It may be made while a
-    service writes to the book.
+    An export contains released answers and prices, and nothing else about protected rows. You may export
+    while a service writes to the book.
     """
     from holdfast import ledger
 
     if file.exists():
-        raise HoldfastError(f"{file} exists already. Choose another name: an export never replaces a file.")
+        raise HoldfastError(f"{file} exists already. An export never replaces a file: choose another name.")
     if form == "in-toto" and signing_key is None:
-        raise click.UsageError("--format in-toto is a signed envelope: give --signing-key HOME/key.")
+        raise click.UsageError("--format in-toto is signed: give --signing-key HOME/key.")
     key = None if signing_key is None else ledger.SigningKey.at(signing_key)
     opened = ledger.Book(book, key=key)
     try:
@@ -210,7 +211,7 @@ def export(book: Path, file: Path, form: str, signing_key: Path | None, as_json:
         print_data({"file": str(file), "format": form, "book": identity, "key": key and key.public})
         return
     console = Console(highlight=False)
-    console.print(f"{file} holds how {book} ends.", soft_wrap=True, markup=False)
+    console.print(f"Exported {book} to {file}.", soft_wrap=True, markup=False)
     if key is not None:
         console.print(f"Signed by {key.public}.", style="dim", soft_wrap=True)
 
@@ -224,9 +225,9 @@ def export(book: Path, file: Path, form: str, signing_key: Path | None, as_json:
 def migrate(books: tuple[Path, ...], dry_run: bool, as_json: bool) -> None:
     """Bring account books to the format of this version. Stop the service first.
 
-    All BOOKS are verified and tried on copies before the first one is changed. A book that is migrated stays
-    beside the new one as NAME.format-N: receipts for its lines verify against it. A book that has the current
-    format is left as it is.
+    All BOOKS are verified, and migrated as copies, before the first one is changed. The old book stays beside
+    the new one as NAME.format-N: receipts for its lines verify against it. A book in the current format is
+    left as it is.
     """
     from holdfast import ledger
 
@@ -251,7 +252,7 @@ def migrate(books: tuple[Path, ...], dry_run: bool, as_json: bool) -> None:
                 soft_wrap=True,
             )
     if not needed:
-        console.print("All have the current format. There is nothing to migrate.", style="bold")
+        console.print("All books have the current format. There is nothing to migrate.", style="bold")
     elif dry_run:
         console.print("This was a dry run: nothing was changed.", style="bold")
 
@@ -280,7 +281,7 @@ def backup(
 ) -> None:
     """Save the service in HOME to FILE while it runs: account books, key, tokens, registrations and tables.
 
-    FILE must not exist. It holds the private key and the tables, so it has mode 600. Keep it encrypted.
+    FILE must not exist. It contains the private key and the tables, so it has mode 600. Keep it encrypted.
     """
     from holdfast.server import back_up
 
@@ -289,13 +290,13 @@ def backup(
         print_data(saved.to_dict())
         return
     console = Console(highlight=False)
-    words = f"{file} holds {saved.files:,} files and {len(saved.books):,} account books."
+    words = f"{file} contains {saved.files:,} files and {len(saved.books):,} account books."
     console.print(words, style="bold", markup=False, soft_wrap=True)
     for head in saved.books:
         console.print(f"  {head.name}: {head.sequence:,} lines", markup=False)
     for name in saved.left_out:
         console.print(f"Not in it: {name}.", style="yellow", markup=False, soft_wrap=True)
-    console.print("It holds the private key. Keep it where the key may be.", style="dim")
+    console.print("It contains the private key. Store it as safely as the key.", style="dim")
 
 
 @click.command()
@@ -308,7 +309,7 @@ def backup(
     "witnesses",
     multiple=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A witness file, to tell which books are behind; may be given several times.",
+    help="A witness file, which shows books that are behind. May be repeated.",
 )
 @_as_json
 def restore(
@@ -322,8 +323,8 @@ def restore(
     """Make the service folder HOME from the backup FILE. HOME must not exist, or be empty.
 
     Every file, every line of every book and the signature are checked first. If anything is wrong, nothing is
-    restored. Exit status 1 if a witness saw more lines of a book than the backup has: what was answered since
-    then is missing, so its account must be closed.
+    restored. Exit status 1 if a witness saw more lines of a book than the backup has. Then answers are
+    missing from the book, so its account must be closed.
     """
     from holdfast.ledger import read_witness
     from holdfast.server import restore as restore_service
@@ -343,13 +344,11 @@ def restore(
             words = f"{late.name} is behind: {lines}"
             console.print(words, style="bold red", markup=False, soft_wrap=True)
         if restored.behind:
-            console.print(
-                "Close these accounts before anyone asks: POST /v1/datasets/NAME/close.", style="red"
-            )
+            console.print("Close these accounts before anyone asks: holdfast admin close NAME", style="red")
         elif not witnesses:
             console.print(
-                "Answers that were given after the backup are not in it. If there may be any, close the "
-                "accounts before anyone asks (docs/guides/runbook.md). A --witness file shows which.",
+                "The backup lacks all later answers. If there may be any, close the accounts before anyone "
+                "asks (docs/guides/runbook.md). A --witness file shows which accounts.",
                 style="dim",
                 soft_wrap=True,
             )

@@ -30,7 +30,7 @@ _PLACE = "{results}"
 _ENDS = "A report closes the gate for good: no candidate can be submitted after it."
 
 _READING = (
-    click.option("--format", help="The format of the results; left out, it is recognised."),
+    click.option("--format", help="The format of the results.  [default: recognised by content]"),
     click.option("--metric", help="Which score to read, where the results have several."),
     click.option("--task", help="CSV and JSON Lines: the column of task ids.  [default: task]"),
     click.option("--score", help="CSV and JSON Lines: the column of scores.  [default: score]"),
@@ -48,13 +48,13 @@ _SERVICE = (
         "--service",
         "--url",
         "service",
-        help="The address of a service that keeps the gate; GATE is then its name.",
+        help="The address of a service that keeps the gate. GATE is then the name of the gate.",
     ),
-    click.option("--token", envvar="HOLDFAST_TOKEN", help="A token; better in HOLDFAST_TOKEN."),
+    click.option("--token", envvar="HOLDFAST_TOKEN", help="A token. Better set HOLDFAST_TOKEN."),
 )
 _NAME = click.option(
     "--name",
-    help="What the candidate is called: a commit or a version. The same name again has its first verdict.",
+    help="The name of the candidate, such as a commit. A name that was used gets its first verdict again.",
 )
 
 
@@ -71,9 +71,9 @@ def gate() -> None:
       holdfast gate report agent.gate
       holdfast gate run agent --service https://gates.example.org --name v2 -- pytest --junitxml {results}
 
-    GATE is the file, or the PostgreSQL URL, that keeps the gate's account; with --service it is the name of a
-    gate. With probability --confidence no
-    promotion is ever wrong, if tasks are independent and whoever makes candidates sees verdicts only.
+    GATE is the file, or the PostgreSQL URL, that keeps the account of the gate. With --service it is the name
+    of a gate. With probability --confidence no promotion is ever wrong, if tasks are independent and the
+    people or programs that make candidates see verdicts only.
     """
 
 
@@ -92,7 +92,7 @@ def _service_options(command: _Command) -> _Command:
 @gate.command("open")
 @click.argument("place", metavar="GATE")
 @click.argument("incumbent", metavar="RESULTS", type=click.Path(exists=True, path_type=Path))
-@click.option("--name", help="What the incumbent is called.")
+@click.option("--name", help="The name of the incumbent.")
 @click.option(
     "--promise",
     type=click.Choice(["family", "fdr"]),
@@ -101,10 +101,14 @@ def _service_options(command: _Command) -> _Command:
     help="family: no promotion is ever wrong. fdr: few of the promotions are wrong.",
 )
 @click.option("--confidence", type=float, default=0.95, show_default=True)
-@click.option("--expect", type=float, help="About how many candidates there will be: a hint.")
-@click.option("--minimum", type=float, default=0.0, help="Promote only what gains more than this.")
-@click.option("--step", type=float, help="State margins in steps of this size.")
-@click.option("--cluster", help="The column of clusters: tasks of one cluster depend on each other.")
+@click.option(
+    "--expect",
+    type=float,
+    help="About how many candidates there will be. A hint: the promise holds for any number.",
+)
+@click.option("--minimum", type=float, default=0.0, help="Promote only candidates that gain more than this.")
+@click.option("--step", type=float, help="Show margins in steps of this size.")
+@click.option("--cluster", help="The column of clusters. Tasks of one cluster may depend on each other.")
 @click.option(
     "--weight",
     type=click.Choice(["tasks", "clusters"]),
@@ -122,7 +126,7 @@ def _service_options(command: _Command) -> _Command:
 @click.option(
     "--public-inputs",
     is_flag=True,
-    help="Whoever makes candidates knows the tasks' inputs. Verdicts are then about these tasks only.",
+    help="The makers of candidates know the inputs of the tasks. Verdicts are then about these tasks only.",
 )
 @_reading_options
 @_JSON
@@ -140,13 +144,13 @@ def open_gate(
     filter: str | None,
     **terms: Any,
 ) -> None:
-    """Open a gate at GATE for the incumbent whose RESULTS are given."""
+    """Open a gate in GATE. RESULTS are those of the incumbent."""
     from holdfast.guard import Gate
     from holdfast.ledger import Book
 
     file = None if "://" in place else Path(place)
     if file is not None and file.exists():
-        raise QueryRejected(f"There is a gate at {place!r} already. Give another file for a new one.")
+        raise QueryRejected(f"There is a gate in {place!r} already. Give another file for a new gate.")
     reading = _given(
         format=format, metric=metric, task=task, score=score, output=output, filter=filter, cluster=cluster
     )
@@ -197,17 +201,19 @@ def submit(
 ) -> None:
     """Compare the candidate in RESULTS with the incumbent of GATE.
 
-    Results are read as the incumbent's were. Prefer `holdfast gate run`: a file of scores that somebody has
-    seen is not covered by the promise.
+    RESULTS are read as those of the incumbent were. Prefer `holdfast gate run`: the promise does not cover
+    scores that somebody has seen.
 
-    With --service the scores are sent to a service. A submitter's token cannot see how the incumbent's
-    results were read, so say it again.
+    With --service the scores are sent to a service. A submitter's token cannot see how the results of the
+    incumbent were read, so give the same options again.
     """
     if service is not None:
         if name is None:
-            raise click.UsageError("--name is needed: a service knows a candidate by its name.")
+            raise click.UsageError("--name is needed: a service recognises a candidate by its name.")
         if sealed:
-            raise click.UsageError("--sealed is for gates of your own. A service goes by the token's role.")
+            raise click.UsageError(
+                "--sealed is for gates of your own. In a service, the role of the token decides."
+            )
         with _client(service, token) as client:
             verdict = client.gate_submit(place, results, name, reading=_given(**options))
         _tell(verdict, summary, as_json=as_json)
@@ -226,12 +232,12 @@ def submit(
     "--results",
     default="results",
     show_default=True,
-    help="The name of the file or folder that {results} in the COMMAND stands for.",
+    help="The name of the file or folder that {results} stands for.",
 )
 @click.option(
     "--log",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write what the COMMAND prints here. Whoever makes candidates must not read it.",
+    help="Write the output of the COMMAND here. The makers of candidates must not read it.",
 )
 @_reading_options
 @_service_options
@@ -255,21 +261,21 @@ def run(
       holdfast gate run agent.gate --name v2 -- pytest --junitxml {results}
       holdfast gate run agent.gate --name v2 -- inspect eval task.py --log-dir {results}
 
-    {results} stands for a place that is deleted afterwards; it is in the environment as HOLDFAST_RESULTS too.
-    What the COMMAND prints, and its exit status, may tell scores, so neither is shown. With --service the
-    scores are sent straight to a service; the token is not passed to the COMMAND.
+    {results} stands for a file or folder that is deleted afterwards. The environment variable
+    HOLDFAST_RESULTS names it too. The output and the exit status of the COMMAND may reveal scores, so neither
+    is shown. With --service the scores are sent to a service. The COMMAND does not get the token.
     """
     if name is None:
-        raise click.UsageError("--name is needed: a candidate whose scores nobody sees is known by its name.")
+        raise click.UsageError("--name is needed: the gate recognises a candidate by its name.")
     if Path(results).name != results:
-        raise click.UsageError("--results is a name without folders, such as report.xml.")
+        raise click.UsageError("--results must be a name without folders, such as report.xml.")
     with _judged_by(place, service, token) as judge, tempfile.TemporaryDirectory() as folder:
         written = Path(folder) / results
         _run(command, written, log)
         if not written.exists():
             raise QueryRejected(
                 "The command ended and wrote nothing to {results}. Its output is not shown, because it may "
-                "tell scores; --log FILE keeps it for the owner of the tasks."
+                "reveal scores. --log FILE keeps it for the owner of the tasks."
             )
         verdict = judge(written, name, _given(**options))
     _tell(verdict, summary, as_json=as_json)
@@ -280,7 +286,7 @@ def run(
 @_service_options
 @_JSON
 def status(place: str, service: str | None, token: str | None, as_json: bool) -> None:
-    """Show where GATE stands: the line of promotions, and what the next candidate needs."""
+    """Show the promotions of GATE, and what the next candidate needs."""
     if service is not None:
         with _client(service, token) as client:
             _show_standing(client.gate(place), as_json=as_json)
@@ -295,14 +301,14 @@ def status(place: str, service: str | None, token: str | None, as_json: bool) ->
 @click.option("--markdown", is_flag=True, help="Print the table as Markdown.")
 @_JSON
 def report(place: str, yes: bool, markdown: bool, as_json: bool) -> None:
-    """Close GATE, then tell the exact score of every version and its gain over the first incumbent."""
+    """Close GATE. Show the exact score of every version, and its gain over the first incumbent."""
     if markdown and as_json:
         raise click.UsageError("--markdown and --json contradict each other.")
     with _opened(place) as opened:
         if not opened.closed and not yes:
             if as_json or not sys.stdin.isatty():
-                raise click.UsageError(f"{_ENDS} Say --yes.")
-            click.confirm(f"{_ENDS} Go on?", abort=True)
+                raise click.UsageError(f"{_ENDS} Add --yes to give it without a prompt.")
+            click.confirm(f"{_ENDS} Give it now?", abort=True)
         last = opened.report()
     if as_json:
         print_data(last.to_dict())
@@ -315,9 +321,9 @@ def report(place: str, yes: bool, markdown: bool, as_json: bool) -> None:
 @click.argument("scores", type=int)
 @_JSON
 def seen(place: str, scores: int, as_json: bool) -> None:
-    """Declare that so many total SCORES on these tasks were seen, and pay for them.
+    """Declare how many total SCORES on these tasks somebody has seen, and pay for them.
 
-    Each costs ln(tasks + 1) nats. Candidates may then be chosen by them.
+    Each score costs ln(tasks + 1) nats. Afterwards candidates may be chosen by these scores.
     """
     with _opened(place) as opened:
         nats = opened.declare_seen(scores)
@@ -331,7 +337,9 @@ def seen(place: str, scores: int, as_json: bool) -> None:
 @gate.command()
 @click.option("--tasks", type=int, help="How many tasks there are.")
 @click.option("--candidates", type=int, default=1, show_default=True, help="How many candidates.")
-@click.option("--gain", type=float, help="Say how many tasks are needed to see this gain instead.")
+@click.option(
+    "--gain", type=float, help="Instead of --tasks: show how many tasks are needed to see this gain."
+)
 @click.option(
     "--differing",
     type=float,
@@ -350,11 +358,11 @@ def power(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Say which gain a gate can see, or how many tasks it needs, before it is opened."""
+    """Show which gain a gate can see, or how many tasks it needs. No gate is opened."""
     from holdfast.planning import gate_gain, gate_tasks
 
     if (tasks is None) == (gain is None):
-        raise click.UsageError("Say --tasks for the gain that is seen, or --gain for the tasks needed.")
+        raise click.UsageError("Give --tasks to show the gain, or --gain to show the number of tasks.")
     if gain is not None:
         needed = gate_tasks(gain, candidates, **options)
         if as_json:
@@ -399,7 +407,7 @@ def _client(service: str, token: str | None) -> Client:
     from holdfast.client import Client
 
     if token is None:
-        raise click.UsageError("A service wants a token: set HOLDFAST_TOKEN, or say --token.")
+        raise click.UsageError("A service needs a token: set HOLDFAST_TOKEN, or give --token.")
     return Client(service, token)
 
 
@@ -407,7 +415,7 @@ def _client(service: str, token: str | None) -> Client:
 def _judged_by(
     place: str, service: str | None, token: str | None
 ) -> Iterator[Callable[[Path, str, dict[str, str]], Verdict]]:
-    """What gives the verdict on results that nobody has seen: a gate of one's own, or one of a service."""
+    """A function that submits results that nobody has seen, to a gate of your own or of a service."""
     if service is None:
         with _opened(place) as opened:
             yield lambda written, name, options: opened.submit(
@@ -415,17 +423,17 @@ def _judged_by(
             )
         return
     with _client(service, token) as client:
-        # A wrong name or token is found before the command runs, which may take hours.
+        # Check the name and the token before the command runs, which may take hours.
         me = client.me()
         if me["role"] != "submitter":
             client.gate(place)
         elif me["dataset"] != f"gate:{place}":
-            raise QueryRejected(f"This token may only submit to {me['dataset']}; GATE is {place!r}.")
+            raise QueryRejected(f"This token may only submit to {me['dataset']}, and GATE is {place!r}.")
         yield lambda written, name, options: client.gate_submit(place, written, name, reading=options)
 
 
 def _run(command: tuple[str, ...], results: Path, log: Path | None) -> None:
-    """Run a harness without showing what it prints. Its exit status is not looked at: it may tell scores."""
+    """Run a harness. Its output and its exit status are not shown, because they may reveal scores."""
     arguments = [part.replace(_PLACE, str(results)) for part in command]
     environment = {**os.environ, "HOLDFAST_RESULTS": str(results)}
     environment.pop("HOLDFAST_TOKEN", None)  # The command may run the candidate's own code.
@@ -455,7 +463,7 @@ def _written_to(log: Path | None) -> Iterator[Any]:
 
 
 def _tell(verdict: Verdict, summary: Path | None, *, as_json: bool) -> None:
-    """Show a verdict, and leave with its exit status."""
+    """Show a verdict, then exit with its status."""
     if summary is not None:
         with summary.open("a", encoding="utf-8") as file:
             file.write(verdict.to_markdown())
@@ -465,8 +473,8 @@ def _tell(verdict: Verdict, summary: Path | None, *, as_json: bool) -> None:
         click.echo(verdict.text)
         if verdict.repeated:
             click.echo(
-                f"This verdict on {verdict.name!r} was given before, and the new scores were not looked at. "
-                "Give a new candidate a name of its own."
+                f"This is the earlier verdict on {verdict.name!r}. The new scores were not read. Give a new "
+                "candidate a new name."
             )
         click.echo("What must be true:")
         for sentence in verdict.assumed:

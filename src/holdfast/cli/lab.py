@@ -1,4 +1,4 @@
-"""``holdfast demo``, ``figures`` and ``bench``: a story, pictures and speed, made again on this machine."""
+"""``holdfast demo``, ``figures`` and ``bench``: the story, pictures and benchmarks, on this machine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 )
 @click.option("--rows", type=int, default=8_000, show_default=True, help="Diamonds to draw.")
 @click.option("--columns", type=int, default=250, show_default=True, help="Coin flips to search.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Another seed is another day.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Another seed draws other stones and coins."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print data instead of the story.")
 @click.option("--open/--no-open", "open_page", default=False, help="Show the page in a browser.")
 def demo(out: Path, rows: int, columns: int, seed: int, as_json: bool, open_page: bool) -> None:
@@ -178,16 +180,16 @@ def _figure_cell(value: object) -> str:
     type=float,
     default=1e9,
     show_default=True,
-    help="How many entries an attack draws at each place of the grid; 0 leaves attacks out.",
+    help="How many table entries an attack draws at each point of the grid. 0 leaves attacks out.",
 )
 @click.option("--workers", type=int, default=2, show_default=True, help="Processes that attack.")
 @click.option("--json", "as_json", is_flag=True, help="Print data instead of tables.")
 def bench(output: Path, work: float, workers: int, as_json: bool) -> None:
     """Compare certified and real errors of every strategy and every peer, and the rows they need.
 
-    Writes the numbers as JSON, a page of tables, and pictures for light and dark pages: ten minutes or so on
-    two cores. Interrupted, it takes up where it was. The peers live beside the package in a checkout of the
-    repository, so it runs from one.
+    Writes the numbers as JSON, a page of tables, and pictures for light and dark pages. This takes about ten
+    minutes on two cores. After an interruption it continues where it stopped. It needs a checkout of the
+    repository, because the code of the peers is not in the package.
     """
     from rich.console import Console
 

@@ -1,4 +1,4 @@
-"""``holdfast plan``, ``explain`` and ``leak``: what methods promise, before any row is asked."""
+"""``holdfast plan``, ``explain`` and ``leak``: what methods promise, before any question is asked."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--queries", type=float, required=True, help="How many adaptive questions there will be.")
-@click.option("--rows", type=float, help="Rows in all: what error can be promised?")
-@click.option("--error", type=float, help="The error to promise: how many rows does it take?")
+@click.option("--rows", type=float, help="The number of rows. Shows which error can be promised.")
+@click.option("--error", type=float, help="The error to promise. Shows how many rows it needs.")
 @click.option("--confidence", type=float, default=0.95, show_default=True)
 @click.option(
-    "--surprises", type=float, help="How many answers may differ from what the training part suggests."
+    "--surprises", type=float, help="How many answers may differ from what the training rows suggest."
 )
 @click.option(
     "--promise",
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 @click.option(
     "--rho",
     type=float,
-    help="Plan replicable means instead: two laboratories may differ this often. Needs --error.",
+    help="Plan replicable means instead. Two laboratories may differ with this probability. Needs --error.",
 )
 @click.option(
-    "--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw a picture into this file."
+    "--plot", type=click.Path(dir_okay=False, path_type=Path), help="Also draw a picture into this file."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print data instead of a table.")
 def plan(
@@ -54,15 +54,16 @@ def plan(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    """Which method promises most: error from rows, rows from an error, questions from both.
+    """Compare all methods for one promise.
 
-    Rows are taken to be independent; for other models call holdfast.plan(dependence=…). With --rho: how many
-    rows so many replicable means need, by every way.
+    Give --rows to see errors, --error to see rows, or both to see how many questions each method allows. Rows
+    are assumed to be independent. For other models call holdfast.plan(dependence=…) in Python. With --rho,
+    the command compares the rows that replicable means need.
     """
     if rho is not None:
         if error is None or rows is not None or surprises is not None or plot is not None:
             raise click.UsageError(
-                "With --rho give --queries and --error, and leave out --rows, --surprises, --plot."
+                "With --rho, give --queries and --error. Leave out --rows, --surprises and --plot."
             )
         _show_several(queries, error, rho, confidence, as_json)
         return
@@ -110,7 +111,7 @@ def _show_several(queries: float, error: float, rho: float, confidence: float, a
             "→" if best else "", way.name, f"{way.rows:,}", chosen, runs, style="bold green" if best else ""
         )
     console.print(table)
-    console.print("All take for granted: independent rows, values in [0, 1], a shared tape.", style="dim")
+    console.print("All assume: independent rows, values in [0, 1], a shared tape.", style="dim")
 
 
 def _show_plan(methods: Plan) -> None:
@@ -119,7 +120,7 @@ def _show_plan(methods: Plan) -> None:
     computed = ("error", "rows", "queries").index(methods.solved_for)
     table = Table("", "method", box=None, pad_edge=False)
     table.add_column(("error", "rows", "questions")[computed], justify="right", no_wrap=True)
-    table.add_column("rests on", overflow="fold")
+    table.add_column("assumes", overflow="fold")
     common = set(methods.setting.assumptions)
     for entry in methods.table:
         cells = methods.cells(entry)
@@ -130,7 +131,7 @@ def _show_plan(methods: Plan) -> None:
     console.print(table)
     if methods.other_questions():
         console.print(methods.other_questions(), markup=False)
-    console.print("All take for granted: " + " ".join(methods.setting.assumptions), style="dim", markup=False)
+    console.print("All assume: " + " ".join(methods.setting.assumptions), style="dim", markup=False)
 
 
 def _rests_on(entry: PlanEntry, common: set[str]) -> str:
@@ -144,20 +145,23 @@ def _rests_on(entry: PlanEntry, common: set[str]) -> str:
 @click.command()
 @click.argument("notion")
 @click.option(
-    "--to", required=True, help="The notion wanted: dp, replicable, max-information, one-way, typical, …"
+    "--to", required=True, help="The notion to get: dp, replicable, max-information, one-way, typical, …"
 )
-@click.option("--rows", "n", type=float, help="Rows of the data the algorithm reads.")
+@click.option("--rows", "n", type=float, help="The number of rows that the algorithm reads.")
 @click.option(
-    "--beta", type=float, help="Failure probability of the max-information; left out, the best is taken."
+    "--beta", type=float, help="The failure probability of the max-information.  [default: the best]"
 )
 @click.option("--outcomes", type=float, help="How many outputs the algorithm can have.")
 @click.option("--analyses", type=float, help="How many analyses of the same rows, one after another.")
-@click.option("--epsilon", type=float, help="The epsilon a transformation should reach.")
-@click.option("--delta", type=float, help="The delta a transformation should reach.")
+@click.option("--epsilon", type=float, help="The epsilon that a transformation must reach.")
+@click.option("--delta", type=float, help="The delta that a transformation must reach.")
 @click.option("--method", type=click.Choice(["sharp", "paper"]), default="sharp", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print data instead of a table.")
 def explain(notion: str, to: str, method: str, as_json: bool, **context: Any) -> None:
-    """Convert NOTION, written like "dp(0.01, 1e-9)", step by step: theorem, price in rows, numbers."""
+    """Convert NOTION, such as "dp(0.01, 1e-9)", into another notion of stability.
+
+    Shows each step with its theorem, its price in rows and its numbers.
+    """
     from holdfast import stability  # takes as long as all of --help, and only this command needs it
 
     path = stability.explain(stability.parse_notion(notion), to, method=method, **context)
@@ -181,7 +185,7 @@ def _show_path(path: NotionPath) -> None:
         console.print(note, markup=False)
 
 
-# The value of --compressor; spelled out because importing the room takes longer than printing the help.
+# The values of --compressor. Importing them would take longer than printing the help.
 _COMPRESSORS = ("best", "none", "deflate", "bzip2", "lzma")
 
 
@@ -193,16 +197,20 @@ _COMPRESSORS = ("best", "none", "deflate", "bzip2", "lzma")
     "--recipe",
     "file",
     type=click.Path(path_type=Path),
-    help="The winner, written as a file: how much its --score is worth, whatever was looked at.",
+    help="The winner, written as a file. Shows what its --score is worth, whatever was looked at.",
 )
-@click.option("--choices", type=float, help="Instead of --recipe: one of so many, listed before.")
+@click.option(
+    "--choices",
+    type=float,
+    help="Instead of --recipe: the winner is one of so many configurations, listed beforehand.",
+)
 @click.option("--score", type=float, help="With --recipe or --choices: the average score of the rows.")
-@click.option("--fractions", is_flag=True, help="With --score: rows score fractions, and not only 0 or 1.")
-@click.option("--baseline", type=float, help="With --score: the score that takes no skill.  [default: 0.5]")
+@click.option("--fractions", is_flag=True, help="With --score: rows may score fractions, not only 0 or 1.")
+@click.option("--baseline", type=float, help="With --score: the score without any skill.  [default: 0.5]")
 @click.option(
     "--compressor",
     type=click.Choice(_COMPRESSORS),
-    help="With --recipe: one that was fixed beforehand, or the best of all.  [default: best]",
+    help="With --recipe: a compressor that was fixed beforehand, or the best of all.  [default: best]",
 )
 @click.option("--confidence", type=float, default=0.95, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print data instead of a table.")
@@ -219,14 +227,14 @@ def leak(
     confidence: float,
     as_json: bool,
 ) -> None:
-    """For a leaderboard or a reused test set without a guard: what its scores still say.
+    """Show what the scores of a leaderboard, or of a reused test set, still say without a guard.
 
     \b
       holdfast leak --queries 500 --digits 4 --rows 20000
       holdfast leak --recipe train.py --rows 10000 --score 0.95
 
-    The first form is about all scores that were published. The second one is about one winner: if everything
-    that was chosen by looking at the rows fits into a short file, its score still says something.
+    The first form is about all published scores. The second form is about one winner: its score still says
+    something if everything that was chosen by looking at the rows fits into a short file.
     """
     if file is None and choices is None:
         given = {"--score": score, "--baseline": baseline, "--compressor": compressor}
@@ -245,9 +253,11 @@ def leak(
             _show_leak(leaked)
         return
     if queries is not None:
-        raise click.UsageError("--queries is about published scores: leave it out here.")
+        raise click.UsageError(
+            "--queries is about published scores. Leave it out with --recipe or --choices."
+        )
     if file is not None and choices is not None:
-        raise click.UsageError("--recipe and --choices contradict each other: give one of them.")
+        raise click.UsageError("--recipe and --choices contradict each other. Give one of them.")
     if choices is not None and compressor is not None:
         raise click.UsageError("--compressor needs --recipe FILE.")
     if score is None:
@@ -282,10 +292,10 @@ def _show_recipe(worth: RecipeLeak, name: str) -> None:
     )
     if worth.vacuous:
         console.print(
-            f"That tells nothing: the interval contains {worth.baseline:g}, the score that takes no skill.",
+            f"That says nothing: the interval contains {worth.baseline:g}, the score without skill.",
             style="red",
         )
-    console.print("What length would be worth writing, for this score on these rows:", style="bold")
+    console.print("How short a recipe must be to say something, for this score on these rows:", style="bold")
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
@@ -294,7 +304,7 @@ def _show_recipe(worth: RecipeLeak, name: str) -> None:
     side = "above" if worth.score > worth.baseline else "below"
     table.add_row(f"{side} {worth.baseline:g}", _limit(worth.nothing, worth.choices))
     console.print(table)
-    console.print("A recipe longer than that tells nothing: luck could have given it this score.")
+    console.print("A longer recipe says nothing: luck could have given it this score.")
     if worth.choices is None:
         console.print("You may shorten the file and try again: the intervals of all files hold at once.")
     console.print("What must be true:", style="dim")
@@ -329,7 +339,7 @@ def _show_leak(leaked: Leak) -> None:
     console = Console(highlight=False)
     bits = leaked.nats / math.log(2.0)
     console.print(
-        f"{leaked.queries:,} scores with {leaked.digits} digits could have told {leaked.nats:,.0f} nats "
+        f"{leaked.queries:,} scores with {leaked.digits} digits may have revealed {leaked.nats:,.0f} nats "
         f"({bits:,.0f} bits) about {leaked.rows:,} rows.",
         style="bold",
     )
@@ -340,23 +350,25 @@ def _show_leak(leaked: Leak) -> None:
         table.add_row(claim, f"±{width:.3g}", remark, style="red" if width >= 0.5 else "")
     console.print(table)
     verdict = (
-        "As they are, the scores say nothing that is certain: use fresh rows."
+        "The scores say nothing with certainty: use fresh rows."
         if leaked.vacuous
         else f"Every score is within ±{leaked.score:.3g} with confidence {leaked.confidence:g}, "
         "however it was chosen."
     )
     console.print(verdict, style="bold")
-    console.print("Rows are taken to be independent, scores to be means of values in [0, 1].", style="dim")
+    console.print(
+        "This assumes independent rows, and scores that are means of values in [0, 1].", style="dim"
+    )
 
 
 def _claims(leaked: Leak) -> list[tuple[str, float, str]]:
     coarsest = min(leaked.by_digits, key=lambda digits: leaked.by_digits[digits])
     words = "digit" if coarsest == 1 else "digits"
     return [
-        ("had no score been used to choose another", leaked.if_fixed, "what is often claimed"),
+        ("if no score was used to choose another", leaked.if_fixed, "what is often claimed"),
         ("the first score", leaked.at(1), "chosen before anything leaked"),
-        ("every score", leaked.score, "holds, however each was chosen from the ones before"),
-        ("the best of them, downwards", leaked.best, "its true value is at most this much lower"),
+        ("every score", leaked.score, "valid, however each was chosen from the ones before"),
+        ("the best of them", leaked.best, "its true value is at most this much lower"),
         ("one more score, asked now", leaked.now, "chosen after seeing all"),
         (f"with {coarsest} {words}", leaked.by_digits[coarsest], "the best number of digits"),
         (f"rounded to {leaked.rounded.cells} cells", leaked.rounded.half_width, "the best rounding"),

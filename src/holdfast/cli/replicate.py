@@ -1,4 +1,4 @@
-"""``holdfast replicate``: a result that another laboratory gets again with the same tape and its own rows."""
+"""``holdfast replicate``: a result that another laboratory gets again, from the same tape and other rows."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _FORMS = (
     "median(expression), quantile(expression, q), histogram(column, category, category, …), "
     "heavy_hitters(column, threshold) or mode(column, threshold)"
 )
-# How often two laboratories may differ, for the table of what the rows at hand can promise.
+# Values of rho for the table of what the given rows can promise.
 _RHOS = (0.2, 0.1, 0.05, 0.01)
 
 
 @dataclass(frozen=True)
 class _Terms:
-    """What was said on the command line; None where nothing was said."""
+    """The options of the command; None for those that were left out."""
 
     tape: Tape
     rho: float
@@ -57,16 +57,22 @@ class _Terms:
     "--tape", "seed", required=True, help="The shared seed, such as study-7, or the text of a tape."
 )
 @click.option(
-    "--rho", type=float, default=0.05, show_default=True, help="How often two laboratories may differ."
+    "--rho", type=float, default=0.05, show_default=True, help="The probability that two laboratories differ."
 )
 @click.option(
     "--accuracy",
     type=float,
-    help="How far from the truth.  [default: 0.05 of the bounds, 0.05 in rank, half the threshold]",
+    help="The largest error.  [default: 0.05 of the bounds, 0.05 in rank, half the threshold]",
 )
-@click.option("--beta", type=float, default=0.05, show_default=True, help="How often it may be farther.")
+@click.option(
+    "--beta", type=float, default=0.05, show_default=True, help="The probability of a larger error."
+)
 @click.option("--bounds", type=float, nargs=2, help="The least and the greatest possible value.")
-@click.option("--resolution", type=float, help="Quantiles lie this far apart within the bounds.")
+@click.option(
+    "--resolution",
+    type=float,
+    help="The distance between the values that a quantile can have, within the bounds.",
+)
 @click.option("--x-bounds", type=float, nargs=2, help="The bounds of x, for a slope.")
 @click.option("--least-variance", type=float, help="The least variance that x can have, for a slope.")
 @click.option("--best-effort", is_flag=True, help="With too few rows, promise less instead of refusing.")
@@ -83,9 +89,9 @@ def replicate(data: str, question: str, seed: str, as_json: bool, **options: Any
       holdfast replicate survey.csv "mean(income)" --bounds 0 100000 --tape study-7
       holdfast replicate trial.csv "difference(score, arm = 'b', arm = 'a')" --bounds 0 10 --tape t1
 
-    Another laboratory that draws its own rows and gives the same tape and options prints the very same
-    result, except with probability rho. With too few rows nothing is computed: the refusal says what these
-    rows can promise.
+    Another laboratory with rows of its own, the same tape and the same options gets exactly the same result,
+    except with probability rho. With too few rows nothing is computed. The message then says what these rows
+    can promise.
     """
     from holdfast.engines import open_rows
     from holdfast.replicable import Tape
@@ -152,12 +158,14 @@ def _canonical(query: Any, name: str) -> str:
 
 
 def _counted(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
-    """Heavy hitters, and the mode as the item that lists of one have in common."""
+    """Heavy hitters, and the mode. The mode is the heavy hitter of lists with one item each."""
     from holdfast import replicable
 
     parts = _COUNTED.match(inside)
     if parts is None or parts.group(2) is None:
-        raise QueryRejected(f"How common must an item be? Write {name}({inside.strip()}, 0.2), or so.")
+        raise QueryRejected(
+            f"Give the least share that an item must have, for example {name}({inside.strip()}, 0.2)."
+        )
     items = _items_of(rows, parts.group(1))
     threshold = float(parts.group(2))
     asked = f"{name}({parts.group(1).strip()}, {threshold:g})"
@@ -177,9 +185,7 @@ def _difference(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
 
     parts = _arguments(inside)
     if len(parts) not in (3, 5):
-        raise QueryRejected(
-            "Write difference(expression, condition, condition), bounds by --bounds LOW HIGH."
-        )
+        raise QueryRejected("Write difference(expression, condition, condition), and give --bounds LOW HIGH.")
     if len(parts) == 5:
         try:
             bounds = (float(parts[3]), float(parts[4]))
@@ -228,13 +234,13 @@ def _slope(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
 
 
 def _shares(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
-    """The share of each category that is listed in the question; the list is part of what is agreed on."""
+    """The share of each category that the question lists. Both laboratories agree on the list."""
     from holdfast import replicable
 
     column, *listed = _arguments(inside)
     if len(listed) < 2:
         raise QueryRejected(
-            f"Which categories can {column or 'the column'} have? Write {name}({column or 'arm'}, 'a', 'b')."
+            f"List the categories of {column or 'a column'}, as in {name}({column or 'arm'}, 'a', 'b')."
         )
     categories = [_category(text) for text in listed]
     agreed = {"accuracy": 0.1 if terms.accuracy is None else terms.accuracy}
@@ -258,7 +264,7 @@ def _category(text: str) -> Any:
 
 
 def _advice(rows: Rows, name: str, inside: str, terms: _Terms) -> str:
-    """What the rows at hand can promise, where a size is planned; empty elsewhere."""
+    """What the given rows can promise; empty for statistics without a planned size."""
     try:
         result, _, agreed = _STATISTICS[name](rows, name, inside, replace(terms, best_effort=True))
     except NotEnoughRows:
@@ -268,7 +274,7 @@ def _advice(rows: Rows, name: str, inside: str, terms: _Terms) -> str:
     if not possible:
         return ""
     return (
-        f"With your {result.rows:,} rows: {'; '.join(possible)}. Ask for one of these, or say --best-effort."
+        f"With your {result.rows:,} rows: {'; '.join(possible)}. Ask for one of these, or add --best-effort."
     )
 
 
@@ -291,7 +297,7 @@ def _arguments(inside: str) -> list[str]:
 
 
 def _powers(name: str, result: Result, agreed: dict[str, Any], terms: _Terms) -> dict[str, float | None]:
-    """The finest accuracy that the rows at hand can promise, for several rho; empty where none is planned."""
+    """The best accuracy that the given rows can promise, for several rho; empty if none is planned."""
     from holdfast.replicable import power
 
     if name in ("mean", "share"):
@@ -312,7 +318,7 @@ def _powers(name: str, result: Result, agreed: dict[str, Any], terms: _Terms) ->
 
 
 def _warning(result: Result, terms: _Terms, powers: dict[str, float | None]) -> str | None:
-    """What must be read before the result where a best effort promises less than was asked for."""
+    """A warning to print before the result, if a best effort promises less than was asked for."""
     rho, beta = result.guarantee.rho, result.beta or 0.0
     if rho <= terms.rho and beta <= terms.beta:
         return None
@@ -320,7 +326,7 @@ def _warning(result: Result, terms: _Terms, powers: dict[str, float | None]) -> 
     possible = [f"rho = {name} for ±{value:.3g}" for name, value in powers.items() if value is not None]
     advice = f" These rows can promise {'; '.join(possible)}." if possible else ""
     if rho >= 1.0 or beta >= 1.0:
-        lost = "that another sample gives the same result" if rho >= 1.0 else "how far the truth is"
+        lost = "whether another sample gives the same result" if rho >= 1.0 else "how far the truth is"
         return f"NO PROMISE: {needed} Nothing is known about {lost}.{advice}"
     return f"WEAK PROMISE: {needed} Two samples may differ with probability {rho:.3g}.{advice}"
 
@@ -339,7 +345,7 @@ _STATISTICS = {
 
 
 def _again(data: str, asked: str, terms: _Terms, agreed: dict[str, Any]) -> str:
-    """The command with which another laboratory repeats this, every agreed number spelled out."""
+    """The command with which another laboratory repeats this, with every agreed number."""
     seed = terms.tape.seed if not terms.tape.path else str(terms.tape)
     words = ["holdfast", "replicate", data, asked, "--tape", seed, "--rho", f"{terms.rho!r}"]
     words += ["--beta", f"{terms.beta!r}"]
@@ -456,7 +462,7 @@ def _columns_of(rows: Rows, names: list[str]) -> list[npt.NDArray[np.float64]]:
     for name in names:
         if name not in rows.schema or rows.schema[name].kind not in ("number", "boolean"):
             columns = ", ".join(rows.columns[:12])
-            raise QueryRejected(f"There is no column of numbers named {name!r}; the columns are {columns}.")
+            raise QueryRejected(f"There is no column of numbers named {name!r}. The columns are {columns}.")
     frame = rows.frame(sorted(set(names)))[names].dropna()
     return [frame[name].to_numpy(dtype="float64") for name in names]
 
@@ -468,11 +474,11 @@ def _items_of(rows: Rows, column: str) -> list[Any]:
         name = name[1:-1]
     if name not in rows.schema:
         columns = ", ".join(rows.columns[:12])
-        raise QueryRejected(f"There is no column {name!r} to count items of; the columns are {columns}.")
+        raise QueryRejected(f"There is no column {name!r}. The columns are {columns}.")
     kind = rows.schema[name].kind
     if kind not in ("number", "boolean", "text"):
         raise QueryRejected(
-            f"The column {name!r} is of kind {kind}; texts, numbers and booleans are counted."
+            f"The column {name!r} is of kind {kind}. Only texts, numbers and booleans can be counted."
         )
     items: list[Any] = rows.frame([name])[name].dropna().tolist()
     return items

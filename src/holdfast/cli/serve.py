@@ -1,4 +1,4 @@
-"""``holdfast serve`` and ``holdfast mcp``: accounts for other programs, over HTTP or as tools of an agent."""
+"""``holdfast serve`` and ``holdfast mcp``: accounts over HTTP, and as tools of an agent."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _WITNESS_SECONDS = 60
 @click.option(
     "--sources",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="The folder that datasets may be registered from (default: HOME/data).",
+    help="The folder of tables that may be registered (default: HOME/data).",
 )
 @click.option(
     "--books",
@@ -52,7 +52,7 @@ _WITNESS_SECONDS = 60
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     envvar="HOLDFAST_BOOKS_PASSWORD_FILE",
     show_envvar=True,
-    help="A file with the password for --books. One in a command can be read by everyone on the machine.",
+    help="A file with the password for --books. Everyone on the machine can read one in a command.",
 )
 @click.option(
     "--allow-source",
@@ -60,30 +60,30 @@ _WITNESS_SECONDS = 60
     multiple=True,
     envvar="HOLDFAST_ALLOW_SOURCE",
     show_envvar=True,
-    help="The beginning of addresses of databases whose tables may be registered, such as "
-    "postgresql://db.example/town; may be given several times. Without it: files only.",
+    help="Allow tables of databases whose address begins like this, such as postgresql://db.example/town. "
+    "May be repeated. Without it, only files can be registered.",
 )
 @click.option(
     "--key",
     type=click.Path(dir_okay=False, path_type=Path),
     envvar="HOLDFAST_KEY",
     show_envvar=True,
-    help="The file of the signing key (default: HOME/key). Machines that share books share it.",
+    help="The file of the signing key (default: HOME/key). Machines with the same books need the same key.",
 )
-@click.option("--replace-key", is_flag=True, help="Sign with this key though the books name another one.")
+@click.option("--replace-key", is_flag=True, help="Sign with this key, although the books name another one.")
 @click.option(
     "--accept-restored",
     "restored",
     multiple=True,
     metavar="BOOK",
-    help="Go on with this book though it runs behind its mark, and write that down in it.",
+    help="Continue this book although it runs behind its mark. The book records this.",
 )
 @click.option(
     "--sign-in",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     envvar="HOLDFAST_SIGN_IN",
     show_envvar=True,
-    help="A TOML file that says who may sign in by an OpenID Connect provider or by a proxy, and as what.",
+    help="A TOML file: who may sign in through OpenID Connect or a proxy, and with which role.",
 )
 @click.option("--metrics", metavar="HOST:PORT", help="Serve metrics for Prometheus here, without a token.")
 @click.option(
@@ -103,17 +103,19 @@ _WITNESS_SECONDS = 60
 @click.option(
     "--witness",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Append signed checkpoints of all books to this file, every minute and at the end.",
+    help="Append signed checkpoints of all books to this file, each minute and at the end.",
 )
 @click.option(
     "--drain",
     default=0.0,
     show_default=True,
     type=click.FloatRange(0, 3600),
-    help="Seconds between a stop signal and the stop; meanwhile /v1/ready says 503.",
+    help="Seconds between a stop signal and the stop. Meanwhile /v1/ready answers 503.",
 )
 @click.option(
-    "--demo", is_flag=True, help="A dataset, a board and four tokens in a folder that is deleted at the end."
+    "--demo",
+    is_flag=True,
+    help="Serve a demonstration: a dataset, a board and four tokens, in a temporary folder.",
 )
 @click.option(
     "--connections-per-address",
@@ -121,7 +123,7 @@ _WITNESS_SECONDS = 60
     default=200,
     show_default=True,
     type=click.IntRange(1, 100_000),
-    help="How many connections one address may have open. A proxy is one address: give it room.",
+    help="How many connections one address may have open. Everyone behind a proxy has one address.",
 )
 @click.option(
     "--workers",
@@ -130,9 +132,9 @@ _WITNESS_SECONDS = 60
     type=click.IntRange(1, 64),
     envvar="HOLDFAST_WORKERS",
     show_envvar=True,
-    help="How many processes serve the folder, behind one port.",
+    help="How many processes serve the folder, all behind one port.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the address and new tokens as data.")
+@click.option("--json", "as_json", is_flag=True, help="Print the address and new tokens as JSON.")
 def serve(
     home: Path | None,
     host: str,
@@ -155,17 +157,17 @@ def serve(
     workers: int,
     as_json: bool,
 ) -> None:
-    """Let many people ask the datasets in HOME, each dataset from one account.
+    """Serve the datasets in HOME to many people. Each dataset has one account, which all of them share.
 
     The first start makes an owner's token and writes it to HOME/owner-token, which only its owner can read.
-    Take it from there, then delete the file. Everything the service knows is in HOME: its key, tokens (as
-    digests), datasets and account books; with --books all but the key is in that database.
+    Copy the token to a safe place, then delete the file. HOME contains everything that the service keeps: its
+    key, tokens (as digests), datasets and account books. With --books, all but the key is in that database.
     """
     if (home is None) != demo:
-        raise click.UsageError("Say which folder to serve, or --demo for a demonstration.")
+        raise click.UsageError("Give the folder to serve, or --demo for a demonstration.")
     from holdfast.server import Settings, listen, logging_to, serve_here, stopped_by_signal, supervise
 
-    # Whatever is written from here on is for the eyes of its owner only.
+    # Files that are written from here on can be read by their owner only.
     os.umask(0o077)
     if books is not None:
         books = _with_password(books, books_password_file)
@@ -198,14 +200,16 @@ def _address(text: str) -> tuple[str, int]:
     """The host and port of ``HOST:PORT``; the host may be an address in brackets."""
     host, _, port = text.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65535:
-        raise click.UsageError(f"--metrics must be HOST:PORT, as 127.0.0.1:9344. Got {text}.")
+        raise click.UsageError(f"--metrics must be HOST:PORT, such as 127.0.0.1:9344. Got {text}.")
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
 @contextmanager
 def _witnessed(path: Path, service: Service) -> Iterator[None]:
-    """Write checkpoints in a thread, and once more at the end. A witness that cannot be written is logged and
-    tried again: nobody's question waits for it."""
+    """Write checkpoints in a thread, and once more at the end.
+
+    A failure to write is logged, and the next checkpoint tries again. No question waits for it.
+    """
     from holdfast.ledger import Witness
 
     witness = Witness(path, service.places.all_books, service.key)
@@ -233,21 +237,21 @@ def _witnessed(path: Path, service: Service) -> Iterator[None]:
 
 
 def _require_books(books: str) -> None:
-    """Refuse at the start what every registration would stumble over."""
+    """Check the database of books at the start, because every registration needs it."""
     from holdfast.engines import shown
     from holdfast.ledger import Book, BookError, is_postgres
 
     if not is_postgres(books):
         raise click.UsageError(
-            f"--books must be the URL of a PostgreSQL database, as postgresql://…. Got {shown(books)}; "
-            "without --books they are files in HOME."
+            f"--books must be the URL of a PostgreSQL database, such as postgresql://…. Got {shown(books)}. "
+            "Without --books, account books are files in HOME."
         )
     try:
         Book(books).close()
     except BookError:
         raise HoldfastError(
-            f"No account book can be opened in {shown(books)}, which --books says. Check the address, and "
-            "that the database runs and lets you in."
+            f"No account book can be opened in {shown(books)}, the address in --books. Check the address "
+            "and the password, and that the database is running."
         ) from None
 
 
@@ -259,7 +263,7 @@ def _with_password(books: str, file: Path | None) -> str:
     password = file.read_text(encoding="utf-8").strip("\r\n")
     if not password or parts.password:
         raise click.UsageError(
-            "--books-password-file must hold a password, and then --books must have none of its own."
+            "--books-password-file must contain a password, and then --books must not contain one."
         )
     machine = parts.netloc.rpartition("@")[2]
     person = f"{parts.username or ''}:{quote(password, safe='')}@"
@@ -267,12 +271,12 @@ def _with_password(books: str, file: Path | None) -> str:
 
 
 def _hold_against_marks(service: Service, restored: tuple[str, ...]) -> None:
-    """Take back the books that the operator names, and say which others run behind their marks."""
+    """Accept the restored books that the operator names. Print which other books run behind their marks."""
     for name in restored:
         if service.accept_restored(name):
-            click.echo(f"The book {name} goes on as it was put back. Close its account now.", err=True)
+            click.echo(f"The book {name} continues as it was restored. Close its account now.", err=True)
         else:
-            click.echo(f"The book {name} does not run behind its mark; nothing was changed.", err=True)
+            click.echo(f"The book {name} does not run behind its mark. Nothing was changed.", err=True)
     for problem in service.behind():
         click.echo(problem, err=True)
 
@@ -280,13 +284,13 @@ def _hold_against_marks(service: Service, restored: tuple[str, ...]) -> None:
 def _first_owner(service: Service) -> dict[str, str]:
     """Make the first owner's token, and keep it in a file that only its owner can read.
 
-    The file stays until the operator deletes it: what starts the service may read it more than once, and
-    what the service prints ends up in logs that others read.
+    The file stays until the operator deletes it, because a program that starts the service may read it more
+    than once. The token is not printed, because logs have other readers.
     """
     place = service.home / "owner-token"
     if service.tokens.all():
         if place.exists():
-            click.echo(f"Keep the token in {place} somewhere safe, then delete the file.", err=True)
+            click.echo(f"Copy the token in {place} to a safe place, then delete the file.", err=True)
         return {}
     descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
@@ -317,7 +321,7 @@ def _demonstration(service: Service) -> dict[str, str]:
 
 
 def _expensive(stones: Path, labels: Path) -> None:
-    """A board to try: which stones cost more than most?"""
+    """Write the labels of a board to try: which stones cost more than half of them."""
     import pandas
 
     price = pandas.read_parquet(stones, columns=["price"])["price"]
@@ -335,7 +339,7 @@ def _announce(
     as_json: bool,
     demo: bool,
 ) -> None:
-    """Say where the service is, and where the first token is."""
+    """Print the address of the service, and where the first token is."""
     url = f"http://{'[' + host + ']' if ':' in host else host}:{port}"
     if as_json:
         print_data({"url": url, "tokens": tokens, "key": service.key.public})
@@ -345,23 +349,25 @@ def _announce(
     console.print(f"Holdfast serves {url}{processes}", style="bold")
     if tokens and not demo:
         console.print(f"The owner's token is in {service.home / 'owner-token'}.", soft_wrap=True)
-        console.print("Keep it somewhere safe, then delete the file.", style="dim")
+        console.print("Copy it to a safe place, then delete the file.", style="dim")
         return
     for role, token in tokens.items():
         console.print(f"  {role:<11} {token}", markup=False, soft_wrap=True)
     if tokens:
-        console.print("Tokens are shown this once. Ctrl-C stops the service.", style="dim")
+        console.print("Tokens are shown only once. Ctrl-C stops the service.", style="dim")
 
 
 @click.command()
 @click.argument("data", metavar="DATA_OR_URL")
 @click.option(
-    "--token", envvar="HOLDFAST_TOKEN", help="A token of the service at URL; better in HOLDFAST_TOKEN."
+    "--token", envvar="HOLDFAST_TOKEN", help="A token of the service at URL. Better set HOLDFAST_TOKEN."
 )
-@click.option("--dataset", help="Which dataset of the service, if the token reaches several.")
-@click.option("--receipts", type=click.Path(dir_okay=False), help="Keep the service's receipts in this file.")
+@click.option("--dataset", help="The dataset of the service, if the token reaches several.")
+@click.option(
+    "--receipts", type=click.Path(dir_okay=False), help="Write the receipts of the service to this file."
+)
 @account_options
-@click.option("--json", "as_json", is_flag=True, help="Print the tools an agent is offered as data, and end.")
+@click.option("--json", "as_json", is_flag=True, help="Print the tools for an agent as JSON, and stop.")
 def mcp(
     data: str,
     token: str | None,
@@ -373,20 +379,20 @@ def mcp(
     as_json: bool,
     **terms: Any,
 ) -> None:
-    """Serve asking tools over the Model Context Protocol, on standard input and output.
+    """Serve tools that ask questions, over the Model Context Protocol on standard input and output.
 
     \b
       holdfast mcp people.csv
       HOLDFAST_TOKEN=... holdfast mcp https://holdfast.example.org
 
-    With DATA, a CSV or Parquet file, no service is needed. The account is kept beside the data, as holdfast
-    ask keeps it, and every session goes on with it. With the URL of a service, the agent gets what the token
-    may do, and pays from the same account as everyone else.
+    With DATA, a CSV or Parquet file, no service is needed. The account is kept beside the data, as with
+    holdfast ask, and every session continues it. With the URL of a service, the agent may do what the token
+    allows. It pays from the same account as everyone else.
     """
     if data.startswith(("http://", "https://")):
         for name in ("ledger", "no_ledger", "after", *terms):
             if _given(name):
-                raise click.UsageError(f"--{name.replace('_', '-')} is for a table, and not for a service.")
+                raise click.UsageError(f"--{name.replace('_', '-')} is for a table, not for a service.")
         _serve_service(data, token, dataset, receipts, as_json=as_json)
         return
     for name in ("token", "dataset", "receipts"):
@@ -405,9 +411,9 @@ def mcp(
 class LocalAccount:
     """The guard on a table of this machine, opened when the first tool needs it.
 
-    A client of the protocol waits for the first greeting and sees nothing of a process that ends before it.
-    So a missing file, or terms that differ from the account's, are told by every tool, and the next call
-    tries again.
+    A client of the protocol sees nothing of a process that ends before the first message. So a missing file,
+    or terms that differ from the account's, do not end the process: every tool answers with the error, and
+    the next call tries again.
     """
 
     def __init__(self, open_account: Callable[[], AbstractContextManager[Guard]]) -> None:
@@ -417,7 +423,7 @@ class LocalAccount:
         self._guard: Guard | None = None
 
     def guard(self) -> Guard:
-        """The one guard of this process. Raises a HoldfastError or an OSError if it cannot be opened."""
+        """The guard of this process. Raises a HoldfastError or an OSError if it cannot be opened."""
         with self._lock:
             if self._guard is None:
                 try:
@@ -433,16 +439,16 @@ class LocalAccount:
 
 
 def _given(name: str) -> bool:
-    """Whether an option stands on the command line; a token in the environment does not count."""
+    """Whether an option was given on the command line, and not by the environment."""
     return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def _check_place(data: str, ledger: Path | None, no_ledger: bool, after: tuple[str, ...]) -> None:
-    """End at once where the options contradict each other; a file may still appear."""
+    """Refuse options that contradict each other. A missing file is only a warning: it may still appear."""
     try:
         book_place(data, ledger, no_ledger, after)
     except HoldfastError as error:
-        click.echo(f"holdfast: {error} The tools will say so too, until it is there.", err=True)
+        click.echo(f"holdfast: {error} Until the file is there, the tools answer with this error.", err=True)
 
 
 def _tools(name: str) -> Any:
@@ -468,14 +474,16 @@ def _serve_service(
     from holdfast.client import Client
 
     if token is None:
-        raise click.UsageError("Missing option '--token', or HOLDFAST_TOKEN: a service wants one.")
+        raise click.UsageError(
+            "Missing option '--token'. A service needs a token: set HOLDFAST_TOKEN, or give --token."
+        )
     make_tools = _tools("make_tools")
     with Client(url, token, dataset=dataset, receipts=receipts) as client:
         _serve(make_tools(client, may_report=_may_report(url, token, dataset)), as_json=as_json)
 
 
 def _may_report(url: str, token: str, dataset: str | None) -> bool:
-    """Whether the token may give the last word; not where no service answers."""
+    """Whether the token may give the report; False if the service does not answer."""
     from holdfast.client import Client
 
     with Client(url, token, dataset=dataset, tries=1, timeout=10) as client:
@@ -486,7 +494,7 @@ def _may_report(url: str, token: str, dataset: str | None) -> bool:
 
 
 def _described(tools: MCPServer) -> list[dict[str, Any]]:
-    """What an agent reads of each tool, as the protocol lists them."""
+    """The description of each tool, as an agent gets it."""
     import asyncio
 
     return [tool.model_dump(by_alias=True, exclude_none=True) for tool in asyncio.run(tools.list_tools())]

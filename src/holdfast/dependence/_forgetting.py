@@ -359,8 +359,8 @@ def _largest_rise(shares: Matrix, budget: float) -> float:
 def one_step(frequencies: Matrix, budget: Matrix, radius: Matrix, *, sets: bool) -> Matrix:
     """A bound on the total variation between rows i and k of every matrix in the region.
 
-    With few states and ``sets`` it is exact: the distance is P_i(A) − P_k(A) for a set A, the first term is
-    at most highest(p̂_i(A)), the second at least 1 − highest(p̂_k of the other states), and a matrix of the
+    With few states and ``sets`` it is exact. The distance is P_i(A) − P_k(A) for a set A. The first term is
+    at most highest(p̂_i(A)), and the second at least 1 − highest(p̂_k of the other states). A matrix of the
     region attains both.
     """
     size = frequencies.shape[1]

@@ -173,9 +173,9 @@ class GaussianRows(Dependence):
         """The tail of any statistic that moves by at most ``differences`` when one row takes any other value
         (one number, or one for each row): a share or a clipped mean, say.
 
-        Guarantee: P(|q − E q| > t) ≤ 2 exp(−2t²/W), for a statistic fixed in advance, W = Σ c_i² + (2/πλ)(Λ −
-        λ)Σ c_i², λ and Λ the least and the largest eigenvalue of the correlation matrix, or less: each
-        independent block apart, and no block above (Σ c_i)².
+        Guarantee: P(|q − E q| > t) ≤ 2 exp(−2t²/W), for a statistic fixed in advance. W is at most Σ c_i² +
+        (2/πλ)(Λ − λ)Σ c_i², with λ and Λ the least and the largest eigenvalue of the correlation matrix.
+        Each independent block counts for itself, with at most (Σ c_i)².
         Assumes: jointly Gaussian rows with this covariance, the differences (not checkable from the data).
         Reference: Holdfast, ``docs/theory/dependence.md``, Gaussian rows.
 

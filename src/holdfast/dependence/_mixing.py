@@ -113,10 +113,10 @@ def _least_gap(log_remembered: LogRemembered, n: int, length: int, allowance: fl
 class BlockTail(Tail):
     """Yu's bound for the mean of ``n`` values in a range of length ``spread``, with the best block length.
 
-    Guarantee: with blocks of a rows, n ≥ 2μa, and w = 2μa/n the share of rows in whole blocks,
-    P(|mean − E| > t) ≤ 4 exp(−2μ s²/R²) + 2(μ−1) β(a), s = (t − (1−w)R)/w: the rows beyond 2μa move the mean
-    by at most (1−w)R. Every block length is valid, so the best is taken at every distance; and a mean of
-    values in a range of length R is never farther than R from its own mean.
+    Guarantee: P(|mean − E| > t) ≤ 4 exp(−2μ s²/R²) + 2(μ−1) β(a) with s = (t − (1−w)R)/w. Here blocks have a
+    rows, n ≥ 2μa, and w = 2μa/n is the share of rows in whole blocks. The rows beyond 2μa move the mean by at
+    most (1−w)R. Every block length is valid, so the best is taken at every distance. A mean of values in a
+    range of length R is never farther than R from its own mean.
     Assumes: the mixing coefficients (not checkable from the data).
     Reference: Yu 1994, lemma 4.1; ``docs/theory/dependence.md``, "The tail of a mean".
 
@@ -253,8 +253,8 @@ class MDependent(Dependence):
     def difference_tail(self, differences: ArrayLike) -> SubGaussian:
         """The tail of any statistic that moves by at most ``differences`` (one number, or one for each row).
 
-        Guarantee: P(|q − E q| > t) ≤ 2 exp(−2t² / Σ_k C_k²), for a statistic fixed in advance, C_k the sum of
-        the differences of the k-th stretch of max(m, 1) rows and of the m rows after it.
+        Guarantee: P(|q − E q| > t) ≤ 2 exp(−2t² / Σ_k C_k²), for a statistic fixed in advance. C_k is the sum
+        of the differences of the k-th stretch of max(m, 1) rows and of the m rows after it.
         Assumes: m-dependence and the differences (not checkable from the data).
         Reference: McDiarmid 1989, a stretch at a time; ``docs/theory/dependence.md``.
 

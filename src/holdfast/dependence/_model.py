@@ -194,7 +194,7 @@ class Dependence(Record, ABC):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What is taken for granted and cannot be checked from the data, in words, for the certificate."""
+        """What the model assumes and the data cannot show, in words for the certificate."""
         return (*self._stated, *self.extra_assumptions)
 
     def mean_tail(self, lo: float = 0.0, hi: float = 1.0) -> Tail:

@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from holdfast.dependence._model import (
 )
 from holdfast.dependence._network_privacy import Forest, WeakCoupling, couplings, forest, weak_coupling
 from holdfast.dependence._privacy import (
+    MechanismLike,
     Route,
     Routes,
     blanket_route,
@@ -54,10 +55,7 @@ from holdfast.dependence._quilts import (
 )
 from holdfast.errors import InvalidArgument
 from holdfast.tails import SubGaussian, TailRow
-from holdfast.typing import HasEdges
-
-if TYPE_CHECKING:
-    pass
+from holdfast.typing import ArrayLike, HasEdges
 
 _WEAK = "docs/theory/networks.md, weakly coupled networks"
 _TREES = "docs/theory/networks.md, Bayesian differential privacy"
@@ -195,11 +193,11 @@ class Network(Dependence):
     def _named(self, rows: Any) -> tuple[Any, ...]:
         return tuple(self.nodes[row] for row in sorted(rows))
 
-    def blanket(self, i: Any) -> tuple[Any, ...]:
+    def blanket(self, i: Hashable) -> tuple[Any, ...]:
         """The Markov blanket: given these rows, that of node ``i`` is independent of all others (BDP 2.4)."""
         return self._named(self._graph[self._row(i, "i", of="blanket")])
 
-    def quilts(self, i: Any, *, redundant: bool = False) -> tuple[Quilt, ...]:
+    def quilts(self, i: Hashable, *, redundant: bool = False) -> tuple[Quilt, ...]:
         """Every Markov quilt of node ``i`` of which no row can be spared, the smallest nearby set first.
 
         There is one for each connected set that contains the node: its neighbours are the quilt. The blanket
@@ -228,7 +226,12 @@ class Network(Dependence):
         remote = set(range(self.n)) - side - quilt
         return Quilt(self.nodes[row], self._named(quilt), self._named(side - {row}), self._named(remote))
 
-    def max_influence(self, targets: Any, i: Any, given: Any = ()) -> float:
+    def max_influence(
+        self,
+        targets: Hashable | Iterable[Hashable],
+        i: Hashable,
+        given: Hashable | Iterable[Hashable] = (),
+    ) -> float:
         """ln max P[targets | x, given]/P[targets | x', given] over all values, x and x' those of node ``i``.
 
         Guarantee: exact, by variable elimination, rounded up; infinite where a value of the targets is
@@ -270,7 +273,7 @@ class Network(Dependence):
             self._factors, self._graph, self._cards, self._components, self._forest, type(self).__name__
         )
 
-    def leakage(self, mechanism: Any) -> float:
+    def leakage(self, mechanism: MechanismLike) -> float:
         """The Bayesian DP of one mechanism on these rows, exactly, by enumeration.
 
         ``mechanism``: an array of probabilities with an axis for each row and a last one for the outputs, a
@@ -374,7 +377,7 @@ class Network(Dependence):
             for name, theorem, total in self._of_means
         )
 
-    def difference_tail(self, differences: Any) -> SubGaussian:
+    def difference_tail(self, differences: ArrayLike) -> SubGaussian:
         """The tail of any statistic that moves by at most ``differences`` (one number, or one for each row).
 
         Guarantee: P(|q − E q| > t) ≤ 2 exp(−2t² / Σ_i (Γc)_i²), for a statistic fixed in advance, with the

@@ -198,7 +198,7 @@ class Gate:
         return gate
 
     def _open(self, book: Book, first: Candidate) -> None:
-        """Open the book for this gate, or go on with it if it was opened for the same one."""
+        """Open the book for this gate, or continue it if it was opened for the same gate."""
         self._book = book
         definition = self._definition
         contents = {"definition": definition.to_bytes(), "incumbent": first.to_bytes()}
@@ -342,9 +342,9 @@ class Gate:
     ) -> Verdict:
         """Compare a candidate with the incumbent, and promote it if it is shown to be better.
 
-        A candidate is known by its ``name``. The same name again has its first verdict, free of charge, and
-        the new scores are not looked at: name a candidate after what it is, a commit or a version. Without a
-        name it is known by its scores, which whoever calls this holds.
+        A candidate is known by its ``name``. The same name again gets its first verdict, free of charge, and
+        the new scores are not read. So name a candidate after its commit or version. Without a name it is
+        recognised by its scores.
 
         Args:
             scores: as for the incumbent: a mapping from task id to score, or Results.
@@ -497,7 +497,7 @@ class Gate:
     def _give_back_interrupted(self) -> None:
         """Give back reservations of comparisons that a crash interrupted. Nothing about them left, and
         whether a process dies while it compares does not depend on the scores. A process that is only slow
-        finds its reservation gone and starts anew."""
+        finds its reservation gone and starts again."""
         now = time.time()
         interrupted = [
             line

@@ -30,7 +30,7 @@ _MOST_NAME = 200
 
 @dataclass(frozen=True)
 class GateDefinition:
-    """What a gate is about. It is kept beside the book, because ids may be nobody else's business."""
+    """The tasks of a gate. They are kept beside the book, because ids may be private."""
 
     ids: tuple[str, ...]
     groups: tuple[str, ...] | None
@@ -108,7 +108,7 @@ class GateDefinition:
             )
 
     def require_enough_tasks(self) -> None:
-        """Refuse a gate whose first candidate could not be promoted even if it solved every task anew."""
+        """Refuse a gate whose first candidate could not be promoted even if it solved every task."""
         first = Account(1 - self.confidence, weights=Weights(expect=self.expect)).nats()
         if self.steps_shown(np.ones(len(self.ids)), first) is not None:
             return

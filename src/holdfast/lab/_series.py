@@ -1,4 +1,4 @@
-"""Nonsense correlations with a real series: coins tossed every quarter, held against 260 years of sunspots.
+"""Nonsense correlations with a real series: coins tossed every quarter, compared with 260 years of sunspots.
 
 The months of a quarter share their coins and the sun keeps its mood for years, so 1,560 months of holdout are
 520 independent rows. The sunspots are fixed numbers here and the coins are ours: whatever the series is like,
@@ -102,7 +102,7 @@ def series(folder: Path, *, runs: int, progress: Progress, workers: Workers = 1)
     files = save("series", folder, lambda colours: _picture(sun, bands, colours))
     table = FigureTable(
         name="series",
-        title="Quarterly coins held against monthly sunspots, 1749–2008",
+        title="Quarterly coins compared with monthly sunspots, 1749–2008",
         runs=runs,
         columns=("method", *COLUMNS),
         groups=1,

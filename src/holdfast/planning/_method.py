@@ -77,7 +77,7 @@ class Setting:
 
     @cached_property
     def assumptions(self) -> tuple[str, ...]:
-        """What every method takes for granted."""
+        """What every method assumes."""
         stated = Independent(1).assumptions if self.model is None else self.model.assumptions
         return (*stated, _BOUNDED if self.bounded else _OF_THE_ROWS, _ONLY_ANSWERS)
 
@@ -117,7 +117,7 @@ class Method(ABC):
         return ""
 
     def assumptions(self, rows: int, queries: int) -> tuple[str, ...]:
-        """What the promise takes for granted."""
+        """What the promise assumes."""
         return (*self.setting.assumptions, *self.own_assumptions)
 
     def printed(self) -> Method | None:

@@ -6,7 +6,7 @@ import math
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,17 @@ __all__ = [
 
 
 Floats = npt.NDArray[np.float64]
+
+
+class OutcomeFields(TypedDict, total=False):
+    """The fields of an :class:`Algorithm` about its outcomes and their probabilities."""
+
+    outcomes: tuple[Any, ...] | None
+    probabilities: Callable[[Any], Any] | None
+    batch_probabilities: Callable[[Any], Any] | None
+    law_error: float
+    law_runs: int
+    discretise: Callable[[Any], Any] | None
 
 
 @dataclass(frozen=True, repr=False)
@@ -194,11 +205,11 @@ class Algorithm(Record):
         conditions: tuple[str, ...],
         parameters: Mapping[str, Any],
         rows_needed: int,
-        **fields: Any,
+        **fields: Unpack[OutcomeFields],
     ) -> Self:
         """The algorithm that a compiler made of this one: ``run`` with what was proved, and one step more.
 
-        Further ``fields`` are those of the new algorithm: its outcomes and their law.
+        Further ``fields`` are those of :class:`Algorithm`: the new outcomes and their probabilities.
 
         Args:
             theorem: What proves the guarantee.
@@ -288,7 +299,7 @@ def _checked_laws(values: Any, samples: int, size: int, *, of: str) -> Floats:
 
 
 def effort(workers: Any, progress: Any, *, of: str) -> tuple[Workers, Progress]:
-    """Check the two arguments that every compiler has: who works, and who is told."""
+    """Check the two arguments that every compiler has: the workers, and the progress callback."""
     workers = checked(workers, of=of)
     if not (isinstance(progress, bool) or callable(progress)):
         raise InvalidArgument("progress", "True, False or a function of (done, total)", progress, of=of)

@@ -325,10 +325,10 @@ def averaged_rho(algorithm: Algorithm, parts: int, *, of: str) -> float:
     """How often shared coins disagree on the law averaged over ``parts`` samples of a perfectly generalising
     algorithm.
 
-    Guarantee: ρ = 2x/(1 + x) (x for two outcomes), x = √(min(k·t, k − 1)/(2 parts)) for k outcomes, where t =
-    (1 − β)² d² + 1 − (1 − β)² bounds the mean square of the total variation between two samples, d = e^ε − 1
-    + 2δ. One sample: ``PerfectGeneralization.replicability`` if that is smaller. A stated ``law_error`` e
-    adds 2e to x; for laws estimated from runs only x = √((k − 1)/(2 parts)) counts.
+    Guarantee: ρ = 2x/(1 + x) (x for two outcomes), with x = √(min(k·t, k − 1)/(2 parts)) for k outcomes. The
+    number t = (1 − β)² d² + 1 − (1 − β)² bounds the mean square of the total variation between two samples,
+    where d = e^ε − 1 + 2δ. One sample: ``PerfectGeneralization.replicability`` if that is smaller. A
+    stated ``law_error`` e adds 2e to x; for laws estimated from runs only x = √((k − 1)/(2 parts)) counts.
     Assumes: independent rows from one distribution; finitely many outcomes.
     Reference: Holdfast; one sample: SIS Theorem 3.17.
     """

@@ -181,10 +181,10 @@ def vote_plan(
 ) -> VotePlan:
     """The fewest runs, fewer than ``below``, for which a vote is wrong or silent with probability ``beta``.
 
-    Guarantee: with good coins (η, ν), s seeds and t parts, wrong or None with probability at most ν^s + gst/w
-    + E[lost(M)], M ~ Bin(t, 1 − η), for every w ≥ 1, ``failure`` = g being that of the algorithm; M < w
-    counts as lost. With g = 0, w = 1 at no cost. With one seed also ν + g/(1 − η) + E[lost(M)] against t − M
-    wrong votes.
+    Guarantee: take good coins (η, ν), s seeds, t parts and an algorithm that is wrong with probability
+    ``failure`` = g. The vote is wrong or None with probability at most ν^s + gst/w + E[lost(M)] for every w ≥
+    1, where M ~ Bin(t, 1 − η) and M < w counts as lost. With g = 0, w = 1 costs nothing. With one seed, ν +
+    g/(1 − η) + E[lost(M)] against t − M wrong votes is a bound too.
     Assumes: good coins; independent rows.
     Reference: SIS Theorem 3.1; the vote and the constants: Holdfast.
     """

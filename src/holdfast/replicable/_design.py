@@ -255,6 +255,7 @@ class Result(Record):
     (0.25, True)
     """
 
+    # Any: a number, an array, a list, a model, as the statistic says.
     value: Any
     guarantee: Replicability
     accuracy: float | None

@@ -421,9 +421,9 @@ def _eigenvalue_failure(rows: int, dimension: int, width: float, accuracy: float
 def inverse_least(freedom: int, dimension: int) -> float:
     """E[1/λ_min(GGᵀ)] for a d × f standard normal G, at most; infinite where f is too small for the bound.
 
-    The least of E tr (GGᵀ)⁻¹ = d/(f−d−1) and of an integral over P(σ_min < √f − √d − t), which is at most
-    e^{−t²/2} and at most d·P(χ²_{f−d+1} < d(√f − √d − t)²), up to t = ¾(√f − √d); beyond, Cauchy–Schwarz
-    with E tr (GGᵀ)⁻² = d(f−1)/((f−d)(f−d−1)(f−d−3)).
+    The smaller of E tr (GGᵀ)⁻¹ = d/(f−d−1) and an integral over P(σ_min < √f − √d − t). That probability is
+    at most e^{−t²/2} and at most d·P(χ²_{f−d+1} < d(√f − √d − t)²). The integral goes up to t = ¾(√f − √d).
+    Beyond that, Cauchy–Schwarz with E tr (GGᵀ)⁻² = d(f−1)/((f−d)(f−d−1)(f−d−3)).
     """
     centre, room = math.sqrt(freedom) - math.sqrt(dimension), freedom - dimension
     if room <= 3:

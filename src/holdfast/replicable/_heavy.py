@@ -232,9 +232,9 @@ def _first_heavy(
 def list_heavy_hitter_rows(*, eta: float, rho: float, beta: float, list_size: int = _LIST_SIZE) -> int:
     """The lists that :func:`list_heavy_hitter` needs.
 
-    Guarantee: the least n for which a cutoff uniform on a band [a, b] within [η/2, η] keeps both promises;
-    the mismatch is at most [E|W|/(2n) · H(M/a) + ln Φ · e^{2θ}/(2nθ)]/(b − a) + exp(−2n kl(b ‖ η)), with W a
-    walk of 2nb steps, θ = √(2/(π(2nb + 6))), M = ``list_size``, H the harmonic number and Φ ≈ M/a.
+    Guarantee: the least n for which a cutoff uniform on a band [a, b] within [η/2, η] keeps both promises.
+    The mismatch is at most [E|W|/(2n) · H(M/a) + ln Φ · e^{2θ}/(2nθ)]/(b − a) + exp(−2n kl(b ‖ η)). Here W is
+    a walk of 2nb steps, θ = √(2/(π(2nb + 6))), M = ``list_size``, H the harmonic number and Φ ≈ M/a.
     Assumes: as :func:`list_heavy_hitter`.
     Reference: SIS Theorem 6.7 up to constants; the constants are Holdfast's.
 

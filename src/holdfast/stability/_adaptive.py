@@ -209,7 +209,7 @@ def hoeffding_lemma(rate: float, low: float, high: float, mean: float, *, known:
     """
     name = "hoeffding_lemma"
     source = "Hoeffding's lemma, L5 theorem 2"
-    known = checks.choice(known, "known", ("exactly", "above"), of=name)
+    checks.choice(known, "known", ("exactly", "above"), of=name)
     rate = checks.real(rate, "rate", "(-inf, inf)" if known == "exactly" else "[0, inf)", of=name, by=source)
     low = checks.real(low, "low", "(-inf, inf)", of=name, by=source)
     high = checks.real(high, "high", "(-inf, inf)", of=name, by=source)

@@ -108,10 +108,10 @@ def perfect_plan(
 ) -> PerfectPlan:
     """Algorithm 3 with constants: from replicable to (2δ, ε, 2δ)-sample perfectly generalising.
 
-    Guarantee: with good coins (η, ν), k = ⌈2 ln(1/δ)/ln(1/ν)⌉ seeds, γ = √(Λ/t) with Λ = ln((4k + 3)/δ²),
-    sensitivity ctγ/2 with c = min(2, √k), and the smallest t with γ(1 + √½ + c(ln(k − 1) + ln(1/δ))/ε) < ½ −
-    η parts; for k = 1 without the term with ε. Wrong with probability ≤ kg + δ + 3δ²/2, where the algorithm
-    is wrong with probability ``failure`` = g² ≤ 1/4.
+    Guarantee: good coins (η, ν) need k = ⌈2 ln(1/δ)/ln(1/ν)⌉ seeds. Let γ = √(Λ/t) with Λ = ln((4k + 3)/δ²);
+    the sensitivity is ctγ/2 with c = min(2, √k). The number of parts is the smallest t with γ(1 + √½ + c(ln(k
+    − 1) + ln(1/δ))/ε) < ½ − η; for k = 1 without the term with ε. Where the algorithm is wrong with
+    probability ``failure`` = g² ≤ 1/4, the result is wrong with probability ≤ kg + δ + 3δ²/2.
     Assumes: good coins; the default (0.01, 0.01) is SIS's.
     Reference: SIS Theorem 3.19, whose printed deviation is too small for its own union bound; constants:
     Holdfast.
@@ -173,11 +173,11 @@ def private_plan(
 ) -> PrivatePlan:
     """Algorithm 1 with constants: from replicable to (ε, δ)-DP, at failure probability ``beta``.
 
-    Guarantee: with good coins (η, ν), A the selection threshold, s seeds and t parts each, it is wrong or
-    silent with probability at most ν^s + P(Bin(t, 1−η) < m) + g s t/⌈m − 2A⌉ for every m > 2A, ``failure`` =
-    g being that of the algorithm: some seed is good; its canonical output gets m votes; then what is selected
-    has ≥ m − 2A votes, and by Markov there are fewer wrong outputs than that. The plan has the fewest runs
-    s·t this search finds.
+    Guarantee: take good coins (η, ν), s seeds, t parts for each, the selection threshold A, and an algorithm
+    that is wrong with probability ``failure`` = g. The result is wrong or silent with probability at most
+    ν^s + P(Bin(t, 1−η) < m) + g s t/⌈m − 2A⌉ for every m > 2A. Proof: some seed is good, and its canonical
+    output gets m votes. What is selected then has ≥ m − 2A votes, and by Markov there are fewer wrong outputs
+    than that. The plan has the fewest runs s·t that this search finds.
     Assumes: good coins; the default (0.1, 0.1) is SIS's.
     Reference: SIS Theorem 3.1 and Algorithm 1, constants: Holdfast (selection) and this derivation.
 

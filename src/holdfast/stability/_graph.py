@@ -75,13 +75,17 @@ def explain(notion: Notion, to: str | type[Notion], **context: object) -> Path:
     """The path by which ``notion`` implies ``to``: each step's theorem, conditions, price and numbers.
 
     ``to`` is a name ("dp", "bayesian-dp", "typical", "two-sample", "max-information",
-    "perfect-generalization", "one-way", "sample", "replicable", "good-coins") or a class. The context: ``n``
-    rows, ``outcomes`` of the algorithm at the start (SIS Algorithm 1 adds one, "none"), ``beta`` of the
-    max-information, ``epsilon`` and ``delta`` wanted from a transformation, ``failure`` it may have (0.05)
-    where the algorithm itself has ``algorithm_failure`` (0), ``d`` of SIS Lemmas 3.14 and 3.6, ``nu`` of good
-    coins, ``c`` and ``C`` of SIS Lemma 3.11, and ``method`` ("sharp" or "paper"). With ``analyses`` = k the
-    result is about k analyses of the same rows, each chosen after seeing the outputs before it; they are
-    composed where it costs least, with ``slack`` to spend. What is left open is optimised and shown.
+    "perfect-generalization", "one-way", "sample", "replicable", "good-coins") or a class. The context gives
+    the numbers that steps need; numbers that you leave out are optimised and shown:
+
+    * ``n`` is the number of rows, and ``method`` is "sharp" or "paper";
+    * ``outcomes`` counts those of the algorithm at the start (SIS Algorithm 1 adds one, "none");
+    * ``beta`` is that of the max-information, ``nu`` that of good coins;
+    * ``epsilon`` and ``delta`` are wanted from a transformation, which may have the ``failure`` (0.05) where
+      the algorithm itself has ``algorithm_failure`` (0);
+    * ``d`` is that of SIS Lemmas 3.14 and 3.6, ``c`` and ``C`` are those of SIS Lemma 3.11;
+    * ``analyses`` = k makes the result one about k analyses of the same rows, each chosen after seeing the
+      outputs before it. They are composed where it costs least, with ``slack`` to spend.
 
     Guarantee: the tightest result over all simple paths whose conditions hold, and that use ``beta``, ``d``
     and ``nu`` where they are given; of equally tight ones, the shortest. With ``analyses``: over those with

@@ -15,8 +15,9 @@ at δ = 0.1 and at δ = 1e-300. Its two errors have closed bounds (Chernoff for 
 truncation), which are added to the result. X has atoms at 0 and r, so g does not vanish at high frequency.
 Where that would make the integral long, the part of g^k with at most two answers strictly between the atoms
 is taken out and added in closed form. X is 0 with probability ½, r with probability e^-r/2, and otherwise has
-density e^-x/2 on (0, r). With j such jumps among k steps, δ is a binomial mean, over the number of the other
-steps at r, of ψ_j(t) = ∫ over (0, r)^j of e^-Σx (1 − exp(−2(t − Σx)))_+ dx.
+density e^-x/2 on (0, r). With j such jumps among k steps, let ψ_j(t) = ∫ over (0, r)^j of e^-Σx (1 −
+exp(−2(t − Σx)))_+ dx. Then δ is the mean of ψ_j(t) over the number of the other steps at r, which is
+binomial.
 
 Why not a discretised loss distribution: the FFT of dp_accounting 0.6 has an absolute error near 1e-12 (ratio
 0.01, k = 10⁴, ε = 9 comes out as 5.7e-13 on one grid and as −5.9e-13 on another, where δ = 8.0e-19). It takes

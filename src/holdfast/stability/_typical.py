@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -52,7 +51,7 @@ class _Typical(Notion):
             if not value < limit:
                 raise InvalidArgument(name, f"a number in [0, {limit:g})", value, of=of, reference=by)
 
-    def failure(self, query_tail: Any, method: str = "sharp") -> float:
+    def failure(self, query_tail: float, method: str = "sharp") -> float:
         """A query chosen by this algorithm misses its radius with at most this probability.
 
         ``query_tail`` is ν_q, the probability with which a query fixed in advance misses that radius.
@@ -62,6 +61,9 @@ class _Typical(Notion):
         Assumes: every query it can return has tail ν_q at its radius (not checkable). "paper": η < 1 and ν <
         1/10.
         Reference: TS Theorem 3.4, whose conditions η < 1 and ν < 1/10 are missing in print; sharp: Holdfast.
+
+        Args:
+            method: "sharp" for the best constants, "paper" for those printed.
 
         >>> round(TypicalStability(0.5, nu=1e-6).failure(1e-6), 9)
         2.649e-06

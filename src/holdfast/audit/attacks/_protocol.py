@@ -42,12 +42,7 @@ class AttackQuestion:
 
 
 class Answerer(Protocol):
-    """The side that is attacked. It returns a number, or an answer with ``value``, ``low`` and ``high``.
-
-    Args:
-        args: Ignored.
-        kwargs: Ignored.
-    """
+    """The side that is attacked. It returns a number, or an answer with ``value``, ``low`` and ``high``."""
 
     def __call__(self, question: AttackQuestion, /) -> Any:
         """The answer to one question; :class:`~holdfast.errors.BudgetSpent` ends the attack."""

@@ -22,7 +22,7 @@ _MOST_PREVIEWS = 12
 
 @dataclass(frozen=True, repr=False)
 class SignAttack(Record):
-    """What a sign attack asked and was told.
+    """What a sign attack asked, and the answers.
 
     ``signs`` has +1 for a column that seemed to agree with the target and −1 for one that seemed not to;
     ``rule`` is the majority of the columns turned by their signs, and ``final`` says how often it agrees with
