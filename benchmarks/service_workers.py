@@ -3,7 +3,8 @@
 Cached questions, and computed questions about two datasets, each from as many connections. The client runs on
 a core of its own where there is one: with two cores two workers share what it leaves. So the processor time
 of a question is printed too, of the service and of the client. ``busy cores`` is how many cores the two used
-together.
+together. ``machine`` is what a second process brings to work that only computes: cores that share a part of
+the processor bring less than two. No service can do better.
 
     python benchmarks/service_workers.py [--seconds 3] [--turns 3]
 """
@@ -11,6 +12,8 @@ together.
 from __future__ import annotations
 
 import argparse
+import json
+import multiprocessing
 import os
 import tempfile
 import time
@@ -101,21 +104,47 @@ def measured(folder: Path, seconds: float, turns: int) -> dict[str, Any]:
     return {kind: _summary(by_number) for kind, by_number in runs.items()}
 
 
+def _compute(seconds: float, done: Any) -> None:
+    """Compute for some seconds, as a worker does between its waits, and say how much."""
+    rounds, end = 0, time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        for _ in range(20):
+            json.loads(json.dumps({"value": 0.25, "notes": ["a note"] * 3, "numbers": {"cell": 0.01}}))
+        rounds += 1
+    done.put(rounds)
+
+
+def scaling_of_machine(seconds: float, turns: int) -> float:
+    """What two processes that only compute get done, over what one does: the median of some turns."""
+    context, ratios = multiprocessing.get_context("spawn"), []
+    for _ in range(turns):
+        amounts = []
+        for number in WORKERS:
+            done = context.Queue()
+            processes = [context.Process(target=_compute, args=(seconds, done)) for _ in range(number)]
+            for process in processes:
+                process.start()
+            amounts.append(sum(done.get() for _ in processes))
+            for process in processes:
+                process.join()
+        ratios.append(amounts[1] / amounts[0])
+    return sorted(ratios)[len(ratios) // 2]
+
+
 def _summary(runs: dict[int, list[Run]]) -> dict[str, Any]:
     """What the runs of one kind of question say, by the number of workers."""
     middle = {
-        number: sorted(repeated, key=lambda middle_run: middle_run.rate)[len(repeated) // 2]
-        for number, repeated in runs.items()
+        number: sorted(every, key=lambda run: run.rate)[len(every) // 2] for number, every in runs.items()
     }
-    lines: dict[str, Any] = {}
-    for number, middle_run in middle.items():
-        lines[f"{number} workers"] = {
-            "a second": round(middle_run.rate, 1),
-            "service ms a question": round(1e3 * middle_run.service / middle_run.rate, 3),
-            "client ms a question": round(1e3 * middle_run.client / middle_run.rate, 3),
-            "busy cores": round(middle_run.service + middle_run.client, 2),
+    summary: dict[str, Any] = {}
+    for number, run in middle.items():
+        summary[f"{number} workers"] = {
+            "a second": round(run.rate, 1),
+            "service ms a question": round(1e3 * run.service / run.rate, 3),
+            "client ms a question": round(1e3 * run.client / run.rate, 3),
+            "busy cores": round(run.service + run.client, 2),
         }
-    return {**lines, "two over one": round(middle[2].rate / middle[1].rate, 3)}
+    return {**summary, "two over one": round(middle[2].rate / middle[1].rate, 3)}
 
 
 def main() -> None:
@@ -124,8 +153,10 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=3)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
+        load = [round(value, 2) for value in os.getloadavg()]
+        machine = {"two over one": round(scaling_of_machine(arguments.seconds, arguments.turns), 3)}
         result = measured(Path(name) / "home", arguments.seconds, arguments.turns)
-    keep("service_workers", {"load average": [round(value, 2) for value in os.getloadavg()], **result})
+    keep("service_workers", {"load average before": load, "machine": machine, **result})
 
 
 if __name__ == "__main__":

@@ -176,7 +176,8 @@ def upper_share(k: int, n: int, nats: float) -> tuple[float, float]:
     if k == 0:
         return reach(0.0, 1.0, nats / n)
     score = float(special.ndtri_exp(-nats))
-    p, w = reach((k + 0.5) / n, (rest - 0.5) / n, 0.5 * score * score / n)
+    # A place to start from need not be exact.
+    p, w = _newton((k + 0.5) / n, (rest - 0.5) / n, 0.5 * score * score / n, close=1e-3)
     if w == 0.0:
         p, w = reach(k / n, rest / n, nats / n)
     exact, slack = nats <= _EXACT_UP_TO, _slack(n, nats)
@@ -238,7 +239,9 @@ def reach(u: float, v: float, level: float) -> tuple[float, float]:
     return p * (1.0 + 16.0 * _EPS), w * (1.0 - (16.0 + 8.0 * level / v) * _EPS)
 
 
-def _newton(u: float, v: float, level: float) -> tuple[float, float]:
+def _newton(u: float, v: float, level: float, *, close: float = 1e-9) -> tuple[float, float]:
+    """The p ≥ u with kl(u, p) = level, as (p, 1 − p), once a step changes neither distance by more than this
+    part of it."""
     d = min(math.sqrt(0.5 * level), level + math.sqrt(level) * math.sqrt(level + 2.0 * u))
     floor = v * math.exp(-(level - u * math.log(u)) / v)
     w = v - d
@@ -252,7 +255,7 @@ def _newton(u: float, v: float, level: float) -> tuple[float, float]:
         step = (divergence(u, v, d, w) - level) * (u + d) * w / d
         d -= step
         w += step
-        if abs(step) <= 1e-9 * min(d, w):
+        if abs(step) <= close * min(d, w):
             break
     return u + d, w
 
