@@ -13,9 +13,6 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / "holdfast"
 ELSEWHERE = {
     ("dependence/_forgetting.py", "highest"): "many searches at once, in numpy",
 }
-STILL_BY_HAND = {
-    ("strategies/_code.py", "_widest"),
-}
 LIBRARY = {"bisect", "brentq", "brenth", "newton", "ridder", "root_scalar", "toms748"}
 
 
@@ -67,11 +64,7 @@ def searches_by_hand() -> set[tuple[str, str]]:
 
 
 def test_no_search_is_written_by_hand():
-    assert searches_by_hand() - set(ELSEWHERE) <= STILL_BY_HAND
-
-
-def test_the_exceptions_are_still_there():
-    assert set(ELSEWHERE) <= searches_by_hand()
+    assert searches_by_hand() == set(ELSEWHERE)
 
 
 @pytest.mark.parametrize(

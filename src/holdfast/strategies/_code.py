@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
+from holdfast import search
 from holdfast.answers import Left, Preview, perhaps_too_wide, tells_nothing
 from holdfast.coding import (
     Account,
@@ -386,16 +387,15 @@ class CodeStrategy:
         likely: bool = True,
     ) -> PreparedCode | None:
         """The widest cell, up to a thousandth, that keeps the promise at these places: it reveals least."""
-        error = math.inf if self.error is None else self.error
-        best, low, high = None, 0.0, 2 * error
-        for _ in range(12):
-            half_cell = (low + high) / 2
+        assert self.error is not None
+
+        def keeps(half_cell: float) -> bool:
             candidate = self._on_grid(question, account, expected, half_cell)
-            if candidate.keeps(places(candidate.grid), likely=likely):
-                low, best = half_cell, candidate
-            else:
-                high = half_cell
-        return best
+            return candidate.keeps(places(candidate.grid), likely=likely)
+
+        most = 2 * self.error
+        half_cell = search.edge(keeps, 0.0, most, relative=0.0, absolute=most * 2.0**-12)
+        return self._on_grid(question, account, expected, half_cell) if half_cell > 0 else None
 
     def _on_grid(
         self, question: Question, account: Account, expected: Expectation, half_cell: float
