@@ -8,13 +8,12 @@ import typing
 
 import numpy as np
 import pytest
-from starlette.testclient import TestClient
 
 from holdfast import Guard
 from holdfast.errors import InvalidArgument
 from holdfast.guard import Terms, TermsOptions
 from holdfast.ledger import Book
-from holdfast.server import Policy, Service, create_app
+from holdfast.server import Policy
 
 TERMS = {option.name: option for option in dataclasses.fields(Terms)}
 TABLE = {"x": np.arange(400) % 7}
@@ -81,6 +80,10 @@ def test_every_term_is_checked_in_the_words_of_its_owner(name, wrong):
 
 
 def test_a_request_for_a_dataset_has_the_fields_of_a_policy(tmp_path):
+    from starlette.testclient import TestClient
+
+    from holdfast.server import Service, create_app
+
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "t.csv").write_text("x\n" + "\n".join(map(str, TABLE["x"])))
     service = Service(tmp_path)
