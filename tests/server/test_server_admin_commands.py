@@ -122,7 +122,7 @@ def test_a_dataset_moves_by_two_commands(admin, set_up, tmp_path):
         key = json.loads(admin("export", "people", f"{file}.2", "--json")[1])["key"]
         elsewhere = ["--service", there["url"], "--token", there["tokens"]["owner"]]
         status, out, _ = admin("import", file, "--key", key, *elsewhere)
-        assert (status, "goes on here" in out) == (0, True)
+        assert (status, "continues here" in out) == (0, True)
         assert admin("import", file, "--key", key, *elsewhere)[0] == 2
         assert admin("import", file, "--key", there["key"], *elsewhere)[0] == 2
 
