@@ -10,6 +10,7 @@ import re
 import shutil
 import signal
 import warnings
+from pathlib import Path
 
 import httpx
 import pytest
@@ -17,7 +18,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from server_operated import free_port, operated, stop
 
 from holdfast.ledger import check_witness, export, read_lines, read_witness
-from holdfast.server import Service, logging_to
+from holdfast.queries._reader import MOST_DEEP, MOST_TOKENS
+from holdfast.server import Service, create_app, logging_to
+from holdfast.server._admission import Limits, largest_body
 from waiting import wait_until
 
 # The steps of durations, in seconds. Anything finer would tell how long a question took.
@@ -309,3 +312,23 @@ def test_the_witness_has_what_was_answered(home, running, tmp_path):
     assert own[-1].sequence == len(lines)
     assert check_witness(lines, seen, running.key) == []
     assert check_witness(lines[:-1], seen, running.key) != []
+
+
+def test_the_guide_names_the_limits_that_hold():
+    guide = (Path(__file__).resolve().parents[2] / "docs" / "guides" / "operation.md").read_text()
+    table = guide.partition("## Limits")[2].partition("\n## ")[0]
+    query = create_app(None).openapi()["components"]["schemas"]["AskBody"]["properties"]["query"]
+    assert f"| a question | {query['maxLength']:,} characters, " in table
+    assert f"{MOST_TOKENS:,} words and signs, {MOST_DEEP} deep |" in table
+    assert f"{Limits.connections:,} in all, {Limits.connections_per_address} of one address" in table
+    megabytes = {
+        "predictions and for imports of datasets": ("boards/b/submissions", "imports"),
+        "results of a gate": ("gates/g/submissions", "gates"),
+        "batches and reports": ("datasets/d/batches", "datasets/d/report"),
+        "policies": ("datasets",),
+    }
+    for words, paths in megabytes.items():
+        (size,) = {largest_body("POST", f"/v1/{path}") // 2**20 for path in paths}
+        assert re.search(rf"\b{size} MB for {words}", table), words
+    assert f"{largest_body('POST', '/v1/datasets/d/questions') // 2**10} KB for a question" in table
+    assert f"{largest_body('POST', '/v1/other') // 2**10} KB for all else" in table
