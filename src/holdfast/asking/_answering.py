@@ -364,9 +364,12 @@ class Answering:
         self, members: Sequence[Member], refused: dict[str, Exception] | None, *, stop: bool, apart: bool
     ) -> dict[str, Answer | HoldfastError]:
         """Ask what is new: together where the strategy can, else one by one; or ``apart``."""
-        unseen = {member.question.reads: member.question for member in members}
-        if not self._looked.issuperset(unseen):
-            self._look([question for columns, question in unseen.items() if columns not in self._looked])
+        unseen: dict[frozenset[str] | None, Question] = {}
+        for member in members:
+            if member.question.reads not in self._looked:
+                unseen.setdefault(member.question.reads, member.question)
+        if unseen:
+            self._look(unseen.values())
             self._looked.update(unseen)
         outcomes: dict[str, Answer | HoldfastError] = {}
         groups = [members] if self._strategy.together or apart else [[member] for member in members]
