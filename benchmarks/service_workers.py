@@ -17,14 +17,15 @@ import multiprocessing
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count, cycle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from load_client import Target, rate_of
+from load_client import Target, rate_of_requests, requests_to
 from machine import keep
 from service_load import ROWS, Served
 
@@ -69,10 +70,10 @@ def processor_seconds(process: int) -> float:
     return own + sum(processor_seconds(int(child)) for child in children)
 
 
-def run(service: Served, targets: list[Target], question: Callable[[int], str], seconds: float) -> Run:
+def run(service: Served, targets: list[Target], requests: list[Iterator[bytes]], seconds: float) -> Run:
     """Ask for some seconds."""
     began, before, own = time.perf_counter(), processor_seconds(service.process), time.process_time()
-    rate = rate_of(targets, question, seconds)
+    rate = rate_of_requests(targets, requests, seconds)
     client, passed = time.process_time() - own, time.perf_counter() - began
     return Run(rate, (processor_seconds(service.process) - before) / passed, client / passed)
 
@@ -87,14 +88,17 @@ def measured(folder: Path, seconds: float, turns: int) -> dict[str, Any]:
             for number, service in served.items():
                 paths = [f"/v1/datasets/{name}/questions" for name in DATASETS] * (CONNECTIONS // 2)
                 targets = [Target(service.url, path, token) for path in paths]
-                first = (turn * 10 + number) * 10**5
-                cached = run(service, targets, lambda i: f"share(age > {20 + i % 50})", seconds)
-                computed = run(
+                again = [f"share(age > {20 + place})" for place in range(50)]
+                cached = run(
                     service,
                     targets,
-                    lambda i, first=first: f"share(score > {(first + i + 1) / 1e8}, guess = 0.9)",
+                    [cycle([*requests_to(target, iter(again))]) for target in targets],
                     seconds,
                 )
+                # Nobody asks what somebody asked before.
+                numbers = count((turn * 10 + number) * 10**5 + 1)
+                new = (f"share(score > {number / 1e8}, guess = 0.9)" for number in numbers)
+                computed = run(service, targets, [requests_to(target, new) for target in targets], seconds)
                 if turn:
                     runs["cached"].setdefault(number, []).append(cached)
                     runs["computed"].setdefault(number, []).append(computed)

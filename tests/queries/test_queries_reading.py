@@ -128,6 +128,17 @@ def test_texts_that_differ_in_numbers_are_parsed_once(monkeypatch):
     assert len(seen) == 2
 
 
+def test_texts_of_names_decimals_and_signs_need_no_tokenizer(monkeypatch):
+    used, original = [], _expression._tokenizer
+    monkeypatch.setattr(_expression, "_tokenizer", lambda: (used.append(1), original())[1])
+    for text in ("age > 37", "age >= 1.5e3 and (x<-2 or y <> 7)", "power(x, 2) < 3"):
+        assert Expression.read(text).node == canonical(parsed(text))
+    assert not used
+    for text in ("s = 'a > 3' and x > 4", "x > 3 -- y > 4", "x /* y > 3 */ > 4", '"a > 3" > 4'):
+        assert Expression.read(text).node == canonical(parsed(text))
+    assert len(used) == 4
+
+
 def test_the_comparison_notices_a_place_that_is_filled_wrongly(monkeypatch):
     filled = _expression._filled
     monkeypatch.setattr(_expression, "_filled", lambda node, numbers: filled(node, numbers[::-1]))
