@@ -62,7 +62,7 @@ LAYOUTS = "layouts"
 
 _CONSECUTIVE = (
     "The account book {} was opened by an earlier version of strategy='split', which gave every question "
-    "consecutive rows. In a table that is sorted these are no random sample, so the account does not go on. "
+    "consecutive rows. In a sorted table these are not a random sample, so the account cannot be continued. "
     "Its answers stay in the book (holdfast.ledger.export); they hold if the rows came in random order. Open "
     "a new book, for rows that no question has read yet."
 )

@@ -276,14 +276,14 @@ def not_compared(book: Book) -> tuple[str, ...]:
     if KEPT not in opening.body:
         return (
             "The epoch was opened by an earlier version, which compared its rows with the first ones of the "
-            "epoch before only: that they are no other earlier rows is taken on trust.",
+            "epoch before only. We assume that they are not other earlier rows.",
         )
     if not opening.body[UNCOMPARED]:
         return ()
     epochs = ", ".join(f"epoch {number}" for number in opening.body[UNCOMPARED])
     return (
-        f"The rows were not compared with those of {epochs}: one side stays where it is, or is not known "
-        "here. That they are new is taken on trust.",
+        f"The rows were not compared with those of {epochs}: one of the two tables was not copied, or is not "
+        "known here. We assume that the rows are new.",
     )
 
 

@@ -34,7 +34,8 @@ from holdfast.strategies import Setup
 
 _LOOK = "look"
 _CLOSED_BY_LOOK = (
-    "Rows of it were brought again for a later epoch, and that they were is an answer that has no price here."
+    "A table for a later epoch contained rows of it. Saying so is an answer, and this account has no price "
+    "for it."
 )
 
 

@@ -47,9 +47,9 @@ _NAME, _ALGORITHM = "ReusableHoldout", "BDP Algorithm 1"
 _MANY = 1_000_000
 _MEANS = "Each value lies in [0, 1] and a mean moves by at most 1/n with one row: sums are exact integers."
 _CHECKED = (
-    "Threshold, comparison and answer carry exact Laplace noise on one grid; the threshold is drawn anew "
+    "Threshold, comparison and answer carry exact Laplace noise on one grid; the threshold is drawn again "
     "after every release.",
-    "Everything that is left is in the account before the holdout is read.",
+    "Before the holdout is read, the whole remaining budget counts as spent.",
 )
 _FUNCTIONS = (
     "Each function gives a row's value from that row alone.",
@@ -194,7 +194,7 @@ class ReusableHoldout:
         confirmed = more if releases else 0
         often = "once" if releases == 1 else f"{releases:,} times"
         words = (
-            f"the holdout may speak {often} more; answers from the training part are free"
+            f"the holdout may answer {often} more; answers from the training part are free"
             if confirmed
             else "nothing may be asked any more"
         )
@@ -243,7 +243,7 @@ class ReusableHoldout:
         if self._closed:
             reason = "a question failed on the holdout, and nothing may be asked after that"
         elif self._released >= self.budget:
-            reason = f"the holdout has spoken {self.budget:,} times, as often as it may"
+            reason = f"the holdout has answered {self.budget:,} times, as often as it may"
         else:
             reason = f"all {self.queries:,} questions have been asked"
         raise BudgetSpent(

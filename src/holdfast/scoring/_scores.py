@@ -46,17 +46,15 @@ from holdfast.statistics import NO_AXIS, Axis, Cells, Contrast, Mean, Statistic,
 _MOST_CLASSES = 100
 _FOLDS = 3
 _OWN_ROWS = (
-    "The guess is the model's score on the training part. If it was fitted there, that is too good a "
-    "guess, and "
-    "costs more: bring guess= or use cv=."
+    "The guess is the model's score on the training part. If it was fitted there, that guess is too good and "
+    "costs more: give guess= or use cv=."
 )
 _NOT_FITTED_AGAIN = (
-    "No guess was supposed: the model cannot be fitted again on a part of the training rows, and its score "
-    "on all of them may be that on rows it was fitted on. An answer costs less with guess=."
+    "There is no guess: the model cannot be fitted again on a part of the training rows, and it may have "
+    "been fitted on all of them. An answer costs less with guess=."
 )
 _NO_GUESS = (
-    "There were no predictions for training rows to take a guess from, so none was supposed. An answer "
-    "costs less "
+    "There is no guess: there are no predictions for training rows to take it from. An answer costs less "
     "with guess=."
 )
 

@@ -62,9 +62,8 @@ class ClaimQuestion(Question):
             )
         if not about.low <= number <= about.high:
             raise QueryRejected(
-                f"{about.text} lies between {about.low:g} and {about.high:g}: nothing is to be found out "
-                "about "
-                f"{sign} {number:g}."
+                f"{about.text} lies between {about.low:g} and {about.high:g}, so the claim {sign} {number:g} "
+                "needs no test."
             )
         text = f"{about.text} {sign} {number!r}"
         return cls(
