@@ -472,7 +472,7 @@ def test_training_values_are_free_and_the_holdout_speaks_at_most_so_often(rng):
     assert len({answer.value for answer in loud if answer.value < 1}) > 1 or loud[0].value == 1
     assert sum(answer.cost for answer in loud) == pytest.approx(holdout.privacy.epsilon)
     assert holdout.spent == pytest.approx(holdout.privacy.epsilon)
-    with pytest.raises(BudgetSpent, match="spoken 4 times") as refused:
+    with pytest.raises(BudgetSpent, match="answered 4 times") as refused:
         holdout.ask(column(0))
     assert refused.value.left == 0.0
     assert refused.value.spent == holdout.spent

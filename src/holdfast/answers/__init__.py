@@ -1,7 +1,6 @@
-"""The records that leave: answers, tables, curves, previews, certificates, what is left, diagnoses; and how
-they look.
+"""The records that users get: answers, tables, curves, previews, certificates, what is left, diagnoses.
 
-Users take these names from :mod:`holdfast` and :mod:`holdfast.guard`.
+This room also decides how they look. Users take these names from :mod:`holdfast` and :mod:`holdfast.guard`.
 """
 
 from holdfast.answers._answer import Answer as Answer

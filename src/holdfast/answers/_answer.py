@@ -1,4 +1,4 @@
-"""What a person gets: an answer, the certificate that says what it rests on, a preview, and what is left."""
+"""What a person gets: an answer, the certificate that states its promise, a preview, and what is left."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from holdfast.errors import HoldfastError
 from holdfast.ledger import Receipt
 from holdfast.records import Record, amount, framed_html, interval_words, plain, show
 
-# The fields of a preview that are infinite where the service says null.
+# The fields of a preview that are infinite when the service says null.
 _PRICES = ("cell", "if_confirmed", "if_surprised", "at_most")
-# An interval that covers more of the range than this tells nothing.
+# An interval that covers a larger part of the range than this says nothing useful.
 _NOTHING = 0.8
 
 
@@ -28,9 +28,9 @@ class Answer(Record):
 
     Guarantee: with probability ``confidence`` every interval ever released from this account contains its
     true value, however the questions were chosen. ``cost`` is what this answer took from the account, counted
-    in ``unit``: nats, or answers where their number is agreed on. ``guess`` is what was expected (NaN where
-    the strategy expects nothing) and ``confirmed`` whether the rows agreed with it. ``notes`` say in words
-    what else to know. ``receipt`` shows that the account's book has this answer, where the book is signed.
+    in ``unit``: nats, or answers if their number is agreed on. ``guess`` is what was expected (NaN if the
+    strategy has no guess). ``confirmed`` says whether the rows agreed with it. ``notes`` say in words what
+    else to know. ``receipt`` shows that the account's book has this answer, if the book is signed.
     """
 
     value: float
@@ -70,7 +70,7 @@ class Answer(Record):
 
     @property
     def _how(self) -> str:
-        """How the answer came about, and what it cost."""
+        """Whether the answer was a surprise or as guessed, and what it cost."""
         if math.isnan(self.guess):
             noisy = self.certificate.interval.lower().endswith("noise")
             how = "with noise" if noisy else "without a guess, no noise added"
@@ -105,7 +105,8 @@ class Answer(Record):
         )
 
     def to_brief_dict(self) -> dict[str, Any]:
-        """The same without the sentences that all answers share: of the certificate only its own numbers."""
+        """The same without the sentences that all answers share: of the certificate only the answer's
+        numbers."""
         own = {"interval": self.certificate.interval, "numbers": plain(self.certificate.numbers)}
         return {**self.to_dict(), "certificate": own}
 
@@ -119,14 +120,14 @@ class Answer(Record):
 
 
 def _expected_from(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What answers and previews share, with the numbers that JSON has no word for."""
+    """The fields that answers and previews share, with the numbers that JSON cannot write."""
     missing = {"guess": math.nan, "low": -math.inf, "high": math.inf}
     numbers = {name: value if values[name] is None else values[name] for name, value in missing.items()}
     return {**numbers, "query": question_from(values["query"])}
 
 
 def question_from(text: str) -> Any:
-    """The question that a text stands for; the text itself where this version cannot read it."""
+    """The question that a text stands for; the text itself if this version cannot read it."""
     try:
         return queries.read(text)
     except HoldfastError:
@@ -134,7 +135,7 @@ def question_from(text: str) -> Any:
 
 
 def tells_nothing(low: float, high: float, least: float, most: float) -> str:
-    """What a preview says where the interval would cover nearly all that the statistic can be."""
+    """The warning of a preview if the interval would cover nearly the whole range of the statistic."""
     if not math.isfinite(most - least) or high - low <= _NOTHING * (most - least):
         return ""
     return (
@@ -144,7 +145,7 @@ def tells_nothing(low: float, high: float, least: float, most: float) -> str:
 
 
 def perhaps_too_wide(error: float) -> str:
-    """What a preview says where the rows decide whether a promised error can be kept."""
+    """The warning of a preview if only the rows decide whether a promised error can be kept."""
     return (
         f"If the rows are not as expected, the interval could be wider than the promised ±{error:g}. Then no "
         "answer is released, and finding that out is charged as an answer."
@@ -155,16 +156,16 @@ def perhaps_too_wide(error: float) -> str:
 class Preview(Record):
     """What a question would cost and show, from public facts alone.
 
-    ``low`` and ``high`` are the interval if the guess is confirmed; ``cell`` is the step of the grid. Where
-    the strategy expects nothing, ``guess`` is NaN and the interval is shown around the middle of the range:
-    only its width counts. ``query`` is the question. The three prices are counted in ``unit``:
-    ``if_confirmed``, ``if_surprised`` for the nearest surprise, and ``at_most`` for the dearest output there
-    is. ``known`` says whether the answer is recorded already and costs nothing.
+    ``low`` and ``high`` are the interval if the guess is confirmed; ``cell`` is the step of the grid. If the
+    strategy has no guess, ``guess`` is NaN and the interval is shown around the middle of the range: only its
+    width counts. ``query`` is the question. The three prices are counted in ``unit``: ``if_confirmed``,
+    ``if_surprised`` for the nearest surprise, and ``at_most`` for the most expensive output. ``known`` says
+    whether the answer is recorded already and costs nothing.
 
     Guarantee: ``allowed`` is False if and only if asking now would be refused before any protected row is
-    read, by the same rule and the same account; ``why`` says the reason. An allowed question can still turn
-    out too wide for a promised error: that depends on the rows and is charged as an answer, and where it can
-    happen ``why`` says so. There it also says what the training part shows about the question.
+    read, by the same rule and the same account; ``why`` states the reason. An allowed question can still turn
+    out too wide for a promised error: that depends on the rows and is charged as an answer. If it can happen,
+    ``why`` says so. ``why`` also says what the training part shows about the question.
 
     ``failure_closes`` warns that the account ends, for everyone, if the question cannot be computed on the
     protected rows.
@@ -191,7 +192,7 @@ class Preview(Record):
 
     @property
     def expected_half_width(self) -> float:
-        """The half-width to expect, the cell included; infinite where nothing can be said beforehand."""
+        """The half-width to expect, the cell included; infinite if nothing can be said beforehand."""
         return self.half_width
 
     def to_dict(self) -> dict[str, Any]:
@@ -233,7 +234,7 @@ class Preview(Record):
 
     @property
     def width_alone(self) -> str:
-        """The width in words, where the strategy expects no value; empty where there is a guess."""
+        """The width in words, if the strategy has no guess; empty if there is a guess."""
         if not math.isnan(self.guess):
             return ""
         return f"about ±{self.half_width:.3g}" if math.isfinite(self.half_width) else "unknown width"
@@ -256,9 +257,9 @@ class Preview(Record):
 class Left(float):
     """What is left of the account: a number of nats or answers, and the same in words.
 
-    Infinite where no error was promised: nothing is ever refused then, the intervals only widen. ``total`` is
-    what there was before the first question, and ``share_half_width`` the half-width that a share near one
-    half, the widest share, gets if it is asked now and its guess is confirmed (NaN where that is not known).
+    Infinite if no error was promised: nothing is ever refused then, the intervals only widen. ``total`` is
+    what there was before the first question. ``share_half_width`` is the half-width that a share near one
+    half gets if it is asked now and its guess is confirmed (NaN if that is not known). No share is wider.
     """
 
     words: str
@@ -281,8 +282,8 @@ class Left(float):
         share_half_width: float = math.nan,
         after: Callable[[int], float] | None = None,
     ) -> Left:
-        """A number of nats or answers, what it buys in confirmed guesses or in surprises, and the sentence
-        that says so."""
+        """A number of nats or answers, how many confirmed guesses or surprises it buys, and the sentence that
+        says so."""
         left = super().__new__(cls, number)
         left.words, left.confirmed, left.surprises, left.unit = words, confirmed, surprises, unit
         left.total, left.share_half_width, left._after = total, share_half_width, after
@@ -290,14 +291,14 @@ class Left(float):
 
     def share_half_width_after(self, questions: int) -> float:
         """The half-width that a share near one half would get after that many more ``questions`` whose
-        guesses are as good as expected; NaN where that is not known."""
+        guesses are as good as expected; NaN if that is not known."""
         if self._after is None:
             return math.nan
         return self._after(checks.whole(questions, "questions", at_least=0, of="Left.share_half_width_after"))
 
     @property
     def fraction(self) -> float:
-        """How much of the total is left, in [0, 1]; 1 where nothing is ever refused."""
+        """How much of the total is left, in [0, 1]; 1 if nothing is ever refused."""
         if math.isinf(self):
             return 1.0
         return min(1.0, float(self) / self.total) if self.total > 0 else 0.0
@@ -310,7 +311,7 @@ class Left(float):
     __str__ = __repr__
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain values; ``left`` is None where nothing is ever refused."""
+        """The same as plain values; ``left`` is None if nothing is ever refused."""
         return {
             "left": None if math.isinf(self) else float(self),
             "unit": self.unit,
@@ -323,8 +324,8 @@ class Left(float):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Left:
-        """The same again from what :meth:`to_dict` wrote, in ``values``. Entries that this version does not
-        know are ignored. What is left after further questions is not known then."""
+        """What :meth:`to_dict` wrote, from ``values``. Entries that this version does not know are ignored.
+        What is left after further questions is not known then."""
         total, half_width = values.get("total"), values.get("share_half_width")
         return cls(
             math.inf if values["left"] is None else values["left"],
@@ -340,7 +341,7 @@ class Left(float):
         return framed_html(self._as_html())
 
     def _as_html(self) -> str:
-        """The sentence, with a bar where there is an end."""
+        """The sentence, with a bar if the budget is limited."""
         bar = ""
         if math.isfinite(self):
             bar = f"<meter min='0' max='1' value='{self.fraction:.4f}'></meter> {self.fraction:.0%} left<br>"
@@ -349,12 +350,11 @@ class Left(float):
 
 @dataclass(frozen=True, repr=False)
 class Certificate(Record):
-    """The statement that is certified and what it rests on.
+    """The statement that is certified, with its theorem, its numbers and its assumptions.
 
-    ``statement`` is the promise in words, ``theorem`` what proves it, ``numbers`` the numbers that enter it,
-    and ``interval`` how the interval was read.
-    ``checked`` are conditions the software enforces; ``assumed`` are those no software can check from the
-    data.
+    ``statement`` is the promise in words, ``theorem`` the theorem that proves it, and ``numbers`` the numbers
+    in it. ``interval`` names the method that read the interval. ``checked`` are conditions that the software
+    enforces; ``assumed`` are conditions that no software can check from the data.
     """
 
     statement: str

@@ -14,12 +14,12 @@ from holdfast.answers._plot import GREY, RED, notebook_figure
 from holdfast.errors import MissingExtra
 from holdfast.records import Record, framed_html, html_table
 
-# A smaller correlation is real where it is told, and changes an interval little.
+# A correlation below this can be real, but changes an interval little.
 MATTERS = 0.1
 # A column that a series is sorted by.
 TIMES = re.compile(r"year|date|day|time|month|week|quarter|hour|minute|second|period|epoch", re.IGNORECASE)
 _NAMED = 3
-# So many columns, and so many groups, are drawn: those that stand out most.
+# At most so many columns, and so many groups, are drawn: those that stand out most.
 _LINES, _BARS = 6, 10
 
 NOTHING = "Nothing speaks against independent rows."
@@ -33,22 +33,22 @@ SHUFFLED = (
     "{0!r} resemble each other and lie in different clusters. Sort the table by {0!r}, or name the column: "
     "Guard(data, dependence=Clusters(column={0!r}))."
 )
-"""The warning where clusters stand in order and rows look shuffled."""
+"""The warning if clusters are stated to stand in order and rows look shuffled."""
 
 
 @dataclass(frozen=True, repr=False)
 class Neighbours(Record):
-    """How much rows that follow each other have in common, in one column or in the values of a question: in
-    ``rows`` training rows, with so many ``different`` values. ``name`` is the column or the question.
+    """How alike rows that follow each other are, in one column or in the values of a question.
 
-    ``correlation`` is the rank correlation of neighbouring rows; of texts, how much more often they are equal
-    than by chance, as a part of what is possible. ``z`` compares it with all orders of the same values, and
-    independent rows stay within ``limit``. ``nearby`` and ``nearby_z`` compare neighbours with rows a few
-    places away, so that a table that is only sorted does not count. ``trend`` is the rank correlation with
-    the place in the table, and ``trend_z`` compares it with all orders. ``is_sorted`` says that the table
-    stands in the order of this column, or in long pieces that do; ``is_time`` that it holds dates or times,
-    or is named like them. ``autocorrelation`` has the correlation at each of ``lags``, counted in training
-    rows; those are about ``gap`` rows of the data apart.
+    ``rows`` training rows were measured, with so many ``different`` values. ``name`` is the column or the
+    question. ``correlation`` is the rank correlation of neighbouring rows; of texts, how much more often they
+    are equal than by chance, as a part of what is possible. ``z`` compares it with all orders of the same
+    values, and independent rows stay within ``limit``. ``nearby`` and ``nearby_z`` compare neighbours with
+    rows a few places away, so that a table that is only sorted does not count. ``trend`` is the rank
+    correlation with the place in the table, and ``trend_z`` compares it with all orders. ``is_sorted`` says
+    that the table is sorted by this column, at least in long pieces. ``is_time`` says that the column holds
+    dates or times, or is named like them. ``autocorrelation`` has the correlation at each of ``lags``. Lags
+    count training rows, which are about ``gap`` rows of the data apart.
     """
 
     name: str
@@ -69,8 +69,8 @@ class Neighbours(Record):
 
     @property
     def sorted_by_property(self) -> bool:
-        """Whether the table is sorted by this, many rows share a value, and it is no time: then the order of
-        the rows may say nothing."""
+        """Whether the table is sorted by this, many rows share a value, and it is not a time. Then the order
+        of the rows may say nothing."""
         return self.is_sorted and self.different < 0.9 * self.rows and not self.is_time
 
     def to_dict(self) -> dict[str, Any]:
@@ -84,13 +84,13 @@ class Neighbours(Record):
 
 @dataclass(frozen=True, repr=False)
 class Likeness(Record):
-    """How much rows with the same value of ``column``, of which there are ``groups``, have in common, in the
-    values ``name``.
+    """How alike rows with the same value of ``column`` are in the values ``name``. ``groups`` is the number
+    of such groups.
 
-    ``correlation`` is the intraclass correlation of their ranks (of texts, the excess of equal pairs), ``z``
-    compares it with all ways to deal the values out, and ``rows_each`` is how many rows of the data the group
-    of a row has on average. ``design_effect`` is 1 + (rows_each − 1)·correlation: the variance of a mean
-    over what it would be for independent rows.
+    ``correlation`` is the intraclass correlation of their ranks (of texts, the excess of equal pairs). ``z``
+    compares it with all permutations of the values. ``rows_each`` is the size of the group of an average row,
+    in rows of the data. ``design_effect`` is 1 + (rows_each − 1)·correlation: the variance of a mean over
+    what it would be for independent rows.
     """
 
     column: str
@@ -103,7 +103,7 @@ class Likeness(Record):
 
     @property
     def too_narrow(self) -> float:
-        """How many times too narrow intervals for independent rows would be, about."""
+        """About how many times too narrow intervals for independent rows would be."""
         return math.sqrt(max(1.0, self.design_effect))
 
 
@@ -114,8 +114,8 @@ class Diagnosis(Record):
     out.
 
     Guarantee: for independent rows with one law, whatever it is, and ids that say nothing about the values,
-    the only sentence is that nothing speaks against independent rows, with probability about 0.999: every
-    score is held against ``threshold``, the normal quantile for all looks together.
+    the only sentence is that nothing speaks against independent rows, with probability about 0.999. Every
+    score is compared with ``threshold``, the normal quantile for all looks together.
     Assumes: nothing else. A property of independent rows that explains their values (a job explains an
     income) looks like an id of groups: the sentence says under which condition it matters.
     Reference: moments over all permutations (Mantel 1967; Moran 1950), exact; normal, χ² or Poisson tails,
@@ -131,7 +131,7 @@ class Diagnosis(Record):
 
     @property
     def speaks_against(self) -> bool:
-        """Whether something speaks against independent rows; that a table is sorted does not."""
+        """Whether something speaks against independent rows. A sorted table alone does not."""
         return not self.sentences[-1].startswith(NOTHING)
 
     def __repr__(self) -> str:
@@ -178,7 +178,7 @@ def sentences_of(
     *,
     ordered: bool,
 ) -> tuple[str, ...]:
-    """What to know and what to do, the most important first."""
+    """What the user needs to know and to do, the most important first."""
     ordinary = [column for column in neighbours if not column.is_sorted]
     close = [column for column in ordinary if column.z > threshold and column.nearby_z > threshold]
     drifting = [
@@ -232,7 +232,7 @@ def close_sentence(close: Sequence[Neighbours], advice: str | None = None, why: 
 
 
 def group_sentence(alike: Sequence[Likeness], advice: str | None = None) -> str:
-    """The sentence for one column by whose values rows resemble each other."""
+    """The sentence for one column that groups rows which resemble each other."""
     column, worst = alike[0].column, max(alike, key=lambda likeness: likeness.design_effect)
     use = f"Use Guard(data, dependence=Clusters(column={column!r}))."
     return (
@@ -245,7 +245,7 @@ def group_sentence(alike: Sequence[Likeness], advice: str | None = None) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Some names in words: a column in quotes, a question as it is written."""
+    """Some names in words: a column in quotes, a question as its text."""
     shown = [name if "(" in name else repr(name) for name in names[:_NAMED]]
     if len(names) > _NAMED:
         return f"{', '.join(shown)} and {len(names) - _NAMED} more"
@@ -272,7 +272,7 @@ def _unseen(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _plot(diagnosis: Diagnosis) -> Any:
-    """Draw how alike rows are by their distance in the table and, where there are groups, inside groups."""
+    """Draw how alike rows are by their distance in the table and, if there are groups, inside groups."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -307,7 +307,7 @@ def _draw_lags(axis: Any, diagnosis: Diagnosis) -> None:
 
 
 def _draw_groups(axis: Any, diagnosis: Diagnosis) -> None:
-    """The correlation of rows with the same id, those that would widen intervals most on top."""
+    """The correlation of rows with the same id; the ids that would widen intervals most come first."""
     shown = sorted(diagnosis.clusters, key=lambda likeness: -likeness.design_effect)[:_BARS][::-1]
     names = [f"{textwrap.shorten(likeness.name, 30)}, same {likeness.column!r}" for likeness in shown]
     alarming = [likeness.z > diagnosis.threshold for likeness in shown]

@@ -1,5 +1,6 @@
-"""How an account looks: in a notebook a heading, what is left and a table of the latest answers; as a
-picture a line for each answer and the nats spent under them."""
+"""How an account looks in a notebook: a heading, what is left, and a table of the latest answers.
+
+As a picture it has a line for each answer, and the nats spent under them."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ class History(tuple[Answer, ...]):
 
 
 def answers_html(answers: Iterable[Answer], first: int = 1) -> str:
-    """A table: number, question, value, interval, how it came about, cost."""
+    """A table: number, question, value, interval, surprise or as guessed, cost."""
     heads = ("", "question", "value", "interval", "guess", "cost")
     return html_table(heads, (_cells(number, answer) for number, answer in enumerate(answers, start=first)))
 
@@ -72,8 +73,8 @@ def account_html(answers: Sequence[Answer], left: Left, *, spent: str, rows: int
 def plot_answers(answers: Sequence[Answer], left: str = "") -> Any:
     """Draw what was released as a forest plot: a line for each answer, with its question and its numbers.
 
-    Answers of one order of magnitude share a panel. Under them is what was spent, and ``left`` says what is
-    left. Nothing is computed from rows. The figure shows itself in a notebook.
+    Answers of one order of magnitude share a panel. Below the panels are what was spent and, in words,
+    what is ``left``. Nothing is computed from rows. The figure shows itself in a notebook.
     """
     try:
         from matplotlib.ticker import MaxNLocator
@@ -104,7 +105,7 @@ def plot_answers(answers: Sequence[Answer], left: str = "") -> Any:
 def _draw_spent(axis: Any, answers: Sequence[Answer]) -> None:
     """What was spent after each question."""
     spent = np.cumsum([0.0, *(answer.cost for answer in answers)])
-    # Half a question more on the right shows the level that was reached last.
+    # Half a question more on the right, so that the last level is visible.
     axis.step(
         [*range(len(answers) + 1), len(answers) + 0.5], [*spent, spent[-1]], where="post", color=_ANSWER
     )
@@ -117,7 +118,7 @@ def _draw_spent(axis: Any, answers: Sequence[Answer]) -> None:
 
 
 def _add_legend(axis: Any, answers: Sequence[Answer]) -> None:
-    """What the marks mean, once for all panels: only those that are there."""
+    """The legend, once for all panels: only marks that are drawn."""
     from matplotlib.lines import Line2D
 
     guessed = any(math.isfinite(answer.guess) for answer in answers)
@@ -154,8 +155,8 @@ def _line_height(answers: int) -> float:
 
 
 def _panels(answers: Sequence[Answer]) -> list[list[int]]:
-    """The places of answers that can share an axis: those of one order of magnitude; shares keep to
-    themselves."""
+    """The places of answers that can share an axis: those of one order of magnitude. Shares have panels of
+    their own."""
     places_by_scale: dict[float, list[int]] = {}
     for place, answer in enumerate(answers):
         size = max(abs(answer.value), answer.half_width)

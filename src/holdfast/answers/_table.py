@@ -27,8 +27,8 @@ def group_label(value: Any) -> str:
 
 @dataclass(frozen=True, repr=False)
 class GroupAnswer(Record):
-    """One row of a table: the values of the ``group``, and its ``answer``; None where none was asked for, and
-    then ``note`` says why."""
+    """One row of a table: the values of the ``group``, and its ``answer``. If none was asked for it is None,
+    and ``note`` says why."""
 
     group: tuple[str, ...]
     answer: Answer | None
@@ -44,12 +44,12 @@ class GroupAnswer(Record):
 
 @dataclass(frozen=True, repr=False)
 class Table(Record):
-    """The question ``query`` ``by`` the values of one column or two: ``rows`` has an answer for each that the
-    training part shows.
+    """The question ``query`` ``by`` the values of one column or two: ``rows`` has an answer for each value
+    that the training part shows.
 
     Guarantee: that of the guard. The questions of a table are asked together, so none pays for what the
     others reveal. The groups, and which of them are too small to ask about, are decided by the training
-    part. The last row stands for all values that it does not show.
+    part. The last row stands for all other values.
     """
 
     query: queries.Query | str
@@ -60,7 +60,7 @@ class Table(Record):
         return len(self.rows)
 
     def __getitem__(self, group: Any) -> Answer:
-        """The answer about one group, by its value, or its two values."""
+        """The answer about one group, by its value, or by its two values."""
         listed = group if isinstance(group, tuple) else (group,)
         wanted = tuple(map(group_label, listed))
         answer = next((row.answer for row in self.rows if row.group == wanted), None)
@@ -140,12 +140,12 @@ class Table(Record):
 
 @dataclass(frozen=True, repr=False)
 class Curve(Record):
-    """The distribution of a value: at each of ``points``, the share of rows that is at most that, between
+    """The distribution of a value. For each of ``points``, the share of rows at or below it lies between
     ``low`` and ``high``. ``value`` has the shares of the training part, and ``answer`` how far those of the
     protected rows are from them.
 
-    Guarantee: that of the guard; all points hold together. Between two points the share lies between the
-    lower end at the one before and the upper end at the one after.
+    Guarantee: that of the guard; all points hold together. Between two neighbouring points the share lies
+    between the lower end at the first and the upper end at the second.
     """
 
     answer: Answer
@@ -156,8 +156,8 @@ class Curve(Record):
 
     @classmethod
     def of(cls, answer: Answer, points: tuple[float, ...], trained: tuple[float, ...]) -> Curve:
-        """The curve that an answer stands for: how far the shares at ``points`` are from those of the
-        training part, ``trained``."""
+        """The curve that an answer stands for. The answer says how far the shares at ``points`` are from
+        those of the training part, ``trained``."""
         low, high = (
             tuple(min(max(share + end, 0.0), 1.0) for share in trained) for end in (answer.low, answer.high)
         )
@@ -170,10 +170,10 @@ class Curve(Record):
         return Interval(before[-1] if before else 0.0, after[0] if after else 1.0)
 
     def histogram(self, bins: int | Sequence[float] = 10) -> Table:
-        """The share of rows in each bin, read off the curve for nothing. ``bins`` is their number, over what
+        """The share of rows in each bin, read off the curve at no cost. ``bins`` is their number, over what
         the training part shows, or their edges."""
         asked = self.answer.query
-        assert not isinstance(asked, str)  # A curve is always a question of the language.
+        assert not isinstance(asked, str)  # A curve always has a question in the query language.
         query = queries.histogram(asked.expression, bins, where=asked.where, nulls=asked.nulls)
         edges = _edges_of(query.bins or 10, self.points)
         ends = [self.at(edge) for edge in edges]

@@ -1,4 +1,4 @@
-"""The one way of asking: reserve, read in the clean room, record, release, whoever asks.
+"""The one way of asking, for every caller: reserve, read in the clean room, record, release.
 
 All names are for other packages of Holdfast. Users take ``Asker`` from :mod:`holdfast.guard`.
 """

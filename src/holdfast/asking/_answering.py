@@ -1,6 +1,6 @@
-"""Answers to questions that were checked: as the account book has them, or new ones; and refusals.
+"""Answers to checked questions: those that the account book has, new ones, and refusals.
 
-Answers that were given are kept at hand while they are remembered. Older ones are made again from the book.
+The most recent answers are kept in memory. Older ones are made again from the book.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ INTERRUPTED = (
     "A process that was interrupted while it read the protected rows was not interrupted because of their "
     "values. Its question was read again, once, under the reservation that it had."
 )
-"""What an account assumes in which a question was read again."""
+"""An account assumes this if one of its questions was read again."""
 
 _STATEMENTS = {
     "all": "With probability {} every interval released from this account contains its true value, however "
@@ -44,14 +44,14 @@ _STATEMENTS = {
 
 _NOTHING_LEFT = "The account is closed: nothing more is answered from it."
 
-# So many answers are kept at hand; older ones are read from the book when they are asked for again.
+# So many answers are kept in memory; older ones are read from the book when they are asked for again.
 _REMEMBERED = 10_000
 
 _OTHER_REQUEST = "This request was made before, with another question. Give each its own key."
 
 
 class AccountState:
-    """What an account has spent and has left, in the unit of its strategy; and refusals, which say so.
+    """What an account has spent and has left, in the unit of its strategy; and refusals, which state both.
 
     ``error`` is the half-width that is promised, or None.
     """
@@ -63,7 +63,7 @@ class AccountState:
 
     @property
     def spent(self) -> float:
-        """What everyone who shares the account spent so far."""
+        """What everyone who shares the account has spent so far."""
         self._session.read()
         return self._strategy.spent(self._session.account)
 
@@ -83,7 +83,7 @@ class AccountState:
         return rejected
 
     def too_wide(self, text: str) -> BudgetSpent:
-        """The refusal of a question whose answer would break the promise; that it would is an answer too."""
+        """The refusal of a question whose answer would break the promise. It is paid for like an answer."""
         return BudgetSpent(
             f"{text}: the rows do not support an interval within the promised ±{self._error:g} here. Finding "
             "that out was charged as an answer; asking again costs nothing and says the same.",
@@ -94,7 +94,8 @@ class AccountState:
         )
 
     def not_computed(self, text: str, nats: float) -> QueryRejected:
-        """The refusal of a question that failed on the protected rows: for a price, or as the last word."""
+        """The refusal of a question that failed on the protected rows: it has a price, or it closes the
+        account."""
         cost, unit = self._strategy.cost(nats), self._strategy.unit
         rest = f"That it failed cost {amount(cost, unit)}. Try it on guard.train first."
         if self._strategy.failure_closes:
@@ -115,7 +116,7 @@ class AccountState:
 
 @dataclass(frozen=True)
 class Records:
-    """Makes answers and certificates from what the book recorded and what the account assumes; the strategy
+    """Makes answers and certificates from what the book recorded and what the account assumes. The strategy
     says what an answer cost, and in which unit."""
 
     confidence: float
@@ -124,8 +125,8 @@ class Records:
     promise: str = "all"
 
     def answer(self, released: Released, asked: Question | None = None) -> Answer:
-        """The answer that a line of the book stands for; ``asked`` spares reading the line's text, where it
-        is the same question in the same words."""
+        """The answer that a line of the book stands for. If ``asked`` is the same question in the same words,
+        the text of the line is not parsed again."""
         recorded = released.answer or {}
         query: Any = released.text
         if isinstance(asked, TableQuestion) and asked.readable and asked.text == released.text:
@@ -161,11 +162,11 @@ class Records:
 
 
 class Answering:
-    """Answers the questions of one account from its ``protected`` rows, and tells callbacks of new answers.
+    """Answers the questions of one account from its ``protected`` rows, and calls callbacks with new answers.
 
-    ``question_again`` makes the question of an interrupted reservation anew, or returns None. ``look`` is
-    called with new questions before they are asked, one for all that read the same columns, and looks at free
-    rows only.
+    ``question_again`` makes the question of an interrupted reservation again, or returns None. ``look`` is
+    called before new questions are asked, with one question for each set of columns. It looks at free rows
+    only.
     """
 
     def __init__(
@@ -186,7 +187,7 @@ class Answering:
         self._state = state
         self._question_again = question_again
         self._look = look
-        self._looked: set[frozenset[str] | None] = {None}  # the columns that it was called about
+        self._looked: set[frozenset[str] | None] = {None}  # the columns that ``look`` was called for
         self._at_hand: dict[str, Answer] = {}
         self._callbacks: dict[object, Callable[[Answer], object]] = {}
 
@@ -214,8 +215,8 @@ class Answering:
         stop: bool = False,
         apart: bool = False,
     ) -> list[Answer | HoldfastError]:
-        """The answer to each question, or why it has none; up to the first without one, with ``stop``. They
-        are asked together, unless they merely wait for the same turn: ``apart``."""
+        """The answer to each question, or why it has none; with ``stop`` only up to the first refusal. The
+        questions are a batch. With ``apart`` they are not: they only wait for the same turn."""
         new: dict[str, Member] = {}
         outcomes: dict[str, Answer | HoldfastError] = {}
         requested: dict[str, str] = {}
@@ -246,7 +247,7 @@ class Answering:
         return None if released is None else self._settled(released, question)
 
     def history(self, after: int = 0) -> Iterator[tuple[int, Answer]]:
-        """Every answer beyond line ``after`` of the book, in order, with its line."""
+        """Every answer after line ``after`` of the book, in order, with its line."""
         for line, released in self._session.history(after):
             # A line without an interval is a failure or a claim.
             if released.answer is not None and CLAIM not in released.answer:
@@ -259,7 +260,7 @@ class Answering:
                 yield released
 
     def claim(self, question: Question, asker: Asker) -> Released:
-        """What the book says about one claim, which is tested if it is new."""
+        """What the book says about one claim; a new claim is tested first."""
         if self._session.released(question.key) is None:
             self._protected.rows.require_unchanged()
             try:
@@ -319,7 +320,7 @@ class Answering:
         return stop
 
     def tell(self, answers: Sequence[tuple[Answer, Asker]]) -> None:
-        """Give new answers to all callbacks, and raise the first error once all of them were called."""
+        """Call all callbacks with the new answers, and then raise the first error of a callback."""
         errors: list[Exception] = []
         for answer, asker in answers:
             for callback in tuple(self._callbacks.values()):
@@ -339,20 +340,20 @@ class Answering:
         raise first
 
     def read_interrupted(self) -> None:
-        """Read questions again whose process was interrupted; each once, and under its own reservation."""
+        """Read interrupted questions again: each once, and under its own reservation."""
         if not self._session.interrupted():
             return
         self._protected.rows.require_unchanged()
         read_interrupted(self._session, self._strategy, self._question_again, self._protected)
 
     def _settled(self, released: Released, asked: Question | None = None) -> Answer | BudgetSpent:
-        """The answer, or the same refusal, that a settled question has once and for all."""
+        """The answer, or the refusal, of a settled question. Neither changes any more."""
         if released.answer is None:
             return self._state.too_wide(released.text)
         return self._recall(released, asked)
 
     def _recall(self, released: Released, asked: Question | None = None) -> Answer:
-        """The answer a line of the book stands for, made once while it is remembered."""
+        """The answer that a line of the book stands for; made once while it is in memory."""
         answer = self._at_hand.get(released.key)
         if answer is None:
             answer = self._at_hand[released.key] = self._records.answer(released, asked)
@@ -363,7 +364,7 @@ class Answering:
     def _new_answers(
         self, members: Sequence[Member], refused: dict[str, Exception] | None, *, stop: bool, apart: bool
     ) -> dict[str, Answer | HoldfastError]:
-        """Ask what is new: together where the strategy can, else one by one; or ``apart``."""
+        """Ask new questions: as a batch if the strategy can, else one by one; or ``apart``."""
         unseen: dict[frozenset[str] | None, Question] = {}
         for member in members:
             if member.question.reads not in self._looked:
@@ -408,7 +409,7 @@ class Answering:
     def _outcome(
         self, question: Question, failed: dict[str, float], refused: dict[str, Exception]
     ) -> Answer | HoldfastError | None:
-        """What came of a question that was new; None where it was not asked after all."""
+        """The outcome of a new question; None if it was not asked after all."""
         refusal = refused.get(question.key)
         if isinstance(refusal, QueryRejected):
             return self._state.explained(refusal)

@@ -1,4 +1,4 @@
-"""The one way of asking: reserve, read, record, release, in this order, whoever asks and whatever is asked.
+"""The one way of asking: reserve, read, record, release, in this order, for every caller and every question.
 
 1. Look at the free rows.
 2. Prepare from the account, without the protected rows, and put the worst price on disk.
@@ -9,11 +9,11 @@ Questions that were fixed before any of them is answered are a batch: they take 
 nobody pays for the others. Questions of different people that wait for the same turn are no batch. They share
 the scans and the two writes, and each has the account that those before it leave.
 
-A question that fails on the rows does not stop the others. A crash after 2 leaves the reservations open, and
-what was read and not recorded was never released. The next start, or whoever asks the same again, takes them
-up once, from the account that they were made from. A question that runs code of whoever asks it, a model, is
-not taken up: a process that dies because of the rows would tell something about them, so its reservation
-stays spent and it is asked anew.
+A question that fails on the rows does not stop the others. A crash after step 2 leaves the reservations open.
+What was read and not recorded was never released. The next start, or the next person who asks the same,
+continues each of them once, from the account that it was made from. A question that runs code of the caller,
+such as a model, is not continued: a process that dies because of the rows would reveal something about them.
+Its reservation stays spent, and it is asked again.
 Proofs: ``docs/theory/code-guard.md``, "Asked together" and "Waiting for one turn";
 ``docs/theory/adaptive-validity.md``, "A question that was interrupted".
 """
@@ -38,12 +38,12 @@ from holdfast.ledger import BookError, Stale
 from holdfast.readings import Part, Question, TableQuestion, counting_clipped
 from holdfast.strategies import Outcome, Prepared
 
-# A crash costs the worst prices of all questions that were being read, so not more than these join.
+# A crash costs the worst prices of all questions that were being read, so at most this many join.
 _MOST_JOINED = 16
 
 
 class Preparing(Protocol):
-    """What is needed of a strategy here."""
+    """What asking needs of a strategy."""
 
     @property
     def failure_closes(self) -> bool:
@@ -58,7 +58,7 @@ class Preparing(Protocol):
         """Whether single questions of several people can share scans and writes."""
 
     def look(self, questions: Sequence[Question]) -> None:
-        """Look at the free rows for what preparing these questions needs of them."""
+        """Read the free rows, as far as preparing these questions needs it."""
 
     def prepare(self, question: Question, account: Account) -> Prepared:
         """Decide everything about a question without reading the protected rows, or refuse it."""
@@ -75,7 +75,7 @@ class Member:
 
 @dataclass(eq=False)
 class _Request:
-    """Questions that somebody asks together, on their way; ``done`` once they are settled."""
+    """Questions that somebody asks together, and their state; ``done`` once they are settled."""
 
     members: dict[str, Member]
     refused: dict[str, Exception] | None
@@ -102,15 +102,15 @@ def answer_together(
     stop: bool = False,
     first: Callable[[], None] | None = None,
 ) -> dict[str, float]:
-    """Settle questions that were fixed before any of them is answered; the session then has what was released
-    about each. Returns what it cost, in nats, that a question failed, by the keys of those that did.
+    """Settle questions that were fixed before any of them is answered. Afterwards the session has what was
+    released about each. Returns the price in nats of each question that failed, by its key.
 
-    The first refusal is raised before anything is charged; with ``refused`` it is put there, by its key, and
-    the others are answered, or with ``stop`` only those before it. ``recorded`` is given the keys of what was
-    put in the book for this call, and not by an earlier one or by another process. ``first`` is called once
-    it is the turn of these questions.
+    The first refusal is raised before anything is charged. With ``refused`` it is stored there, by its key,
+    and the others are answered, or with ``stop`` only those before it. ``recorded`` receives the keys that
+    this call put in the book, and not an earlier call or another process. ``first`` is called once it is the
+    turn of these questions.
 
-    Assumes: no question was chosen with the help of another one's answer.
+    Assumes: no question was chosen with the help of another question's answer.
     """
     by_key = _by_key(members)
     if not by_key:
@@ -134,8 +134,8 @@ def answer_apart(
     recorded: set[str],
     first: Callable[[], None] | None = None,
 ) -> dict[str, float]:
-    """Settle questions that merely wait for the same turn, as :func:`answer_together` settles each of them by
-    itself. Nothing is supposed of how they were chosen. Refusals are put into ``refused``."""
+    """Settle questions that merely wait for the same turn, as :func:`answer_together` settles each alone.
+    Nothing is assumed about how they were chosen. Refusals are stored in ``refused``."""
     requests = [
         _Request({key: member}, None, False, _may_join(strategy, [member]))
         for key, member in _by_key(members).items()
@@ -153,7 +153,7 @@ def answer_apart(
 
 
 def _by_key(members: Sequence[Member]) -> dict[str, Member]:
-    """The questions in order, each once: who asks first pays."""
+    """The questions in order, each once: the first person who asks it pays."""
     paying = {member.question.key: member for member in reversed(members)}
     return {member.question.key: paying[member.question.key] for member in members}
 
@@ -165,8 +165,8 @@ def _answer_in_turn(
     part: Part,
     first: Callable[[], None] | None,
 ) -> None:
-    """Wait for a turn of this account and answer requests, each with those that wait and can join it. What
-    goes wrong is the ``error`` of its request."""
+    """Wait for a turn of this account and answer requests, each with those that wait and can join it. An
+    exception becomes the ``error`` of its request."""
     try:
         session.waiting.extend(requests)
         with session.turn():
@@ -196,12 +196,12 @@ def _is_sum(question: Question) -> bool:
 
 
 def _answer_waiting(session: Session, strategy: Preparing, first: _Request, part: Part) -> None:
-    """Answer a request whose turn it is, and with it those that wait and can join it."""
+    """Answer the request whose turn it is, together with those that wait and can join it."""
     joined = [first]
     if first.joins:
         keys = set(first.members)
         for request in list(session.waiting):
-            # Who asks the same waits: the second one has the first one's answer.
+            # Of two equal questions the second waits: then it gets the answer of the first.
             if request.joins and not request.done and keys.isdisjoint(request.members):
                 joined.append(request)
                 keys.update(request.members)
@@ -214,16 +214,16 @@ def _answer_waiting(session: Session, strategy: Preparing, first: _Request, part
 
 
 def _looked(strategy: Preparing, requests: Sequence[_Request]) -> bool:
-    """Look at the free rows for all that several people ask; False where that fails for one of them."""
+    """Look at the free rows for all these questions at once; False if that fails for one of them."""
     try:
         strategy.look([question for request in requests for question in request.questions])
-    except Exception:  # It is raised again for the one that it is about.
+    except Exception:  # The question that caused it raises it again by itself.
         return False
     return True
 
 
 def _answer_one(session: Session, strategy: Preparing, request: _Request, part: Part) -> None:
-    """Answer what was asked together: one question, or a batch."""
+    """Answer one request: one question, or a batch."""
     members = request.members
     strategy.look(request.questions)
     failed: dict[str, float | None] = {}
@@ -233,14 +233,14 @@ def _answer_one(session: Session, strategy: Preparing, request: _Request, part: 
         again = True
         while again:
             reserved = session.reserve(asked, refused=request.refused, stop=request.stop)
-            # What was interrupted is settled first: until then it counts as the dearest it could be.
+            # Interrupted questions are settled first: until then they count at their highest price.
             recorded = _read_and_record(session, strategy, members, reserved, part, name)
             read = {settled.key for settled in recorded if not settled.unread}
             taken_up = {key for key, reservation in reserved.items() if reservation.interrupted is not None}
             again = bool(taken_up) and (len(asked) > 1 or not taken_up <= read)
             request.recorded |= {settled.key for settled in recorded}
             failed |= {settled.key: settled.nats if settled.failed else None for settled in recorded}
-    # What was settled before, or by another process, is told as the book has it.
+    # Questions that were settled before, or by another process, have the outcome that the book records.
     failed |= {key: session.failed(key) for key in members if key not in failed}
     request.failed = {key: nats for key, nats in failed.items() if nats is not None}
     request.done = True
@@ -252,9 +252,9 @@ def read_interrupted(
     question_of: Callable[[Interrupted], Question | None],
     part: Part,
 ) -> None:
-    """Read questions again that a process left behind when it was interrupted: each once, and under its own
-    reservation. ``question_of`` makes the question anew; where it returns None, the reservation waits for
-    whoever asks the same again."""
+    """Read questions again that an interrupted process left behind: each once, and under its own
+    reservation. ``question_of`` makes the question again. If it returns None, the reservation waits until
+    somebody asks the same."""
     with session.turn(), reader() as name:
         session.read()
         if session.balance.closed:
@@ -265,7 +265,7 @@ def read_interrupted(
         asked = [_asked(strategy, member, name) for member in members.values()]
         try:
             reserved = session.take_up(asked)
-        except Stale:  # Another process is writing, and perhaps takes them up; the next question looks again.
+        except Stale:  # Another process is writing and may continue them; the next question looks again.
             return
         _read_and_record(session, strategy, members, reserved, part, name)
 
@@ -278,9 +278,9 @@ def _read_and_record(
     part: Part,
     name: str,
 ) -> list[Settled]:
-    """Read all that is reserved, and record it in order; returns what was recorded here. ``name`` is the
+    """Read all reserved questions, and record them in order; returns what was recorded here. ``name`` is the
     reader's."""
-    # What is interrupted is marked before anything is read; scores of a batch each before their own reading.
+    # An interrupted question is marked before it is read again; the scores of a batch one at a time.
     scanned = {
         key: reservation
         for key, reservation in reserved.items()
@@ -296,7 +296,8 @@ def _read_and_record(
         for group in _recorded_together(members, reserved):
             mine = session.begin_again(group, name)
             recorded += session.settle(_read_in_order(session, strategy, members, mine, part))
-        # Another process may have settled one of them; then the others are read anew, knowing that.
+        # Another process may have settled one of them. The others are then read again, with that in the
+        # account.
         reserved = {
             key: reservation
             for key, reservation in reserved.items()
@@ -309,8 +310,8 @@ def _read_and_record(
 def _recorded_together(
     members: dict[str, Member], reserved: dict[str, Reserved[Prepared]]
 ) -> Iterator[dict[str, Reserved[Prepared]]]:
-    """Sums are read in few scans and recorded in one step. Everything else is read by itself and recorded at
-    once: what the next one is compared with may follow from it, as on a board."""
+    """Sums are read in few scans and recorded in one step. Every other question is read by itself and
+    recorded at once: the next one may be compared with it, as on a board."""
     places = enumerate(reserved.items())
     for _, group in groupby(places, key=lambda it: -1 if _is_sum(members[it[1][0]].question) else it[0]):
         yield dict(reservation for _, reservation in group)
@@ -323,8 +324,8 @@ def _read_in_order(
     reserved: dict[str, Reserved[Prepared]],
     part: Part,
 ) -> list[Settled]:
-    """Read questions that have their reservations; each of a batch is prepared with what those before it
-    taught."""
+    """Read questions that have their reservations. Each question of a batch is prepared with what the
+    account learned from those before it."""
     if len(reserved) == 1:
         ((key, reservation),) = reserved.items()
         if reservation.prepared is not None and reservation.interrupted is None:
@@ -338,7 +339,7 @@ def _read_in_order(
                 interrupted = replace(interrupted, account=now)
             outcome = _settled_again(strategy, members[key], interrupted, part)
             if interrupted.account.learned != account.learned:
-                outcome = replace(outcome, learned=None)  # What was learned since stays.
+                outcome = replace(outcome, learned=None)  # Keep what the account has learned since.
         else:
             prepared = reservation.prepared
             if reservation.batch is not None:
@@ -352,8 +353,8 @@ def _read_in_order(
 
 
 def _answer_joined(session: Session, strategy: Preparing, requests: Sequence[_Request], part: Part) -> None:
-    """Answer single questions that wait for the same turn: in two writes and few scans, and each from the
-    account that those before it leave. What cannot be done so is left to be asked by itself."""
+    """Answer single questions that wait for the same turn, in two writes and few scans. Each is answered from
+    the account that those before it leave. Questions that cannot be answered so are asked alone later."""
     requested = {key: request for request in requests for key in request.members}
     members = {key: request.members[key] for key, request in requested.items()}
     reserved: dict[str, Reserved[Prepared]] = {}
@@ -370,7 +371,7 @@ def _answer_joined(session: Session, strategy: Preparing, requests: Sequence[_Re
             )
             account = session.account
             for key, reservation in reserved.items():
-                # The account before the first is the one that it was reserved from, and not an earlier one.
+                # The account before the first question is the one of its reservation, and not an earlier one.
                 account = account if reservation.before is None else reservation.before
                 prepared = reservation.prepared
                 if prepared is None:
@@ -420,11 +421,11 @@ def _asked(strategy: Preparing, member: Member, name: str) -> Asked[Prepared]:
 def _prepared_again(
     session: Session, strategy: Preparing, question: Question, line: int, account: Account
 ) -> Prepared | None:
-    """A question prepared from the account as it is by now; None where it is refused, or where its
-    reservation does not cover what it may cost now."""
+    """A question prepared from the present account. None if it is refused, or if its reservation does not
+    cover what it may cost now."""
     try:
         prepared = strategy.prepare(question, account)
-    except Exception:  # It is asked by itself, and raised again for whoever asks it.
+    except Exception:  # The question is asked alone later, and raises it again.
         return None
     enough = prepared.worst_price * MICRO <= session.balance.open[line]["micro_nats"]
     return prepared if enough else None
@@ -453,8 +454,9 @@ def _settled(strategy: Preparing, member: Member, line: int, prepared: Prepared,
 def _settled_again(strategy: Preparing, member: Member, interrupted: Interrupted, part: Part) -> Settled:
     """Read the rows for a question that was interrupted, exactly as it was planned.
 
-    A plan that comes out otherwise is not read, and the worst price is due. Where the machine ended processes
-    for want of memory, that may depend on the rows: it is the failure that the plan has a price for.
+    A question whose new plan differs is not read, and costs its worst price. The difference may depend on the
+    rows if the machine ended processes because memory ran out. Then the question counts as failed: the plan
+    has a price for that.
     """
     member = replace(member, question=member.question.with_wishes(interrupted.wishes))
     prepared = _as_planned(strategy, member.question, interrupted)
@@ -479,28 +481,28 @@ def _settled_again(strategy: Preparing, member: Member, interrupted: Interrupted
 
 
 def _as_planned(strategy: Preparing, question: Question, interrupted: Interrupted) -> Prepared | None:
-    """A question prepared from the account that its reservation was made from; None where that is not the
-    same plan, or where its reservation does not cover what it may cost."""
+    """A question prepared from the account of its reservation. None if the plan is not the same, or if the
+    reservation does not cover what it may cost."""
     try:
         prepared = strategy.prepare(question, interrupted.account)
     except HoldfastError:
         return None
     same = interrupted.plan is None or prepared.plan == interrupted.plan
-    # What others of a batch may teach is in the worst price that was reserved.
+    # The reserved worst price includes what others of the batch may teach.
     in_batch = interrupted.account.together > 1 and interrupted.undisturbed
     covered = in_batch or prepared.worst_price <= interrupted.nats
     return prepared if same and covered else None
 
 
 def _by_sums(reserved: Reserved[Prepared]) -> bool:
-    """Whether a question is read off sums, as far as its preparation tells."""
+    """Whether a question is read off sums, as far as its preparation shows."""
     reading = getattr(reserved.prepared, "reading", None)
     return reading is None or reading.by_sums
 
 
 def with_sums(part: Part, questions: Sequence[Question]) -> Part:
-    """The protected rows with the sums of several questions at hand; without them where they cannot be read
-    together, and each has to show by itself whether it can."""
+    """The protected rows with the sums of several questions at hand. If these cannot be read together, the
+    rows come without sums, and each question shows by itself whether it can be read."""
     summed = [
         question
         for question in questions
@@ -509,7 +511,7 @@ def with_sums(part: Part, questions: Sequence[Question]) -> Part:
     counting = [other for question in questions if question.clips for other in counting_clipped(question)]
     if len(summed) < 2 and not counting:
         return part
-    # Where a mean counts what is clipped of it, it is in both.
+    # A mean that also counts its clipped values belongs to both.
     summed = list({question.key: question for question in (*summed, *counting)}.values())
     checked, squares = [question.checked for question in summed], [not question.binary for question in summed]
     sums: list[Sums] | Failed = read_protected(lambda: sums_of_all(part.rows, checked, squares), list)

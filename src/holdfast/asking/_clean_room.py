@@ -1,22 +1,21 @@
-"""The clean room: the one place in which code sees protected rows, who is inside, and whose turn it is.
+"""The clean room: the only place where code sees protected rows, and where questions wait for their turn.
 
 Whatever reads protected rows runs inside :func:`read_protected`: a strategy's reading, a model's
 ``predict``, a caller's own function, a statement to a database. Only a value of a named type leaves, and
-that type is what was paid for. An exception of any kind, an exit or an interruption leaves as
-:class:`Failed`, which says nothing more and has a price of its own.
+that type was paid for. An exception of any kind, an exit or an interruption leaves as :class:`Failed`. It
+says nothing more and has a price of its own.
 
 Foreign code (models, functions) may also print, warn and log, and its words may depend on the rows it sees.
 The room discards them. Files, sockets and processes that foreign code opens, and objects that it keeps, are
 out of reach: ``docs/theory/threats.md`` says what follows from that.
 
-A reservation names its reader, so that others can tell whether that process still runs and what may have
-ended it.
+A reservation names its reader. So others can see whether that process still runs, and what may have ended it.
 
-One question of an account goes in at a time. Two processes that write to one book need no turn to count
-right: whoever comes second reads on and tries again. But a question that is prepared while another process
-reads is answered as if that one cost the most it can. So processes that serve the same books take turns by
-a lock on a file. The lock is a courtesy: a process that holds it and does not get on, because it was
-stopped, is not waited for.
+One question of an account is read at a time. Two processes that write to one book need no turn to count
+right: the second one reads the new lines and tries again. But a question that is prepared while another one
+is read must assume that one's maximum cost. So processes that serve the same books take turns by a lock on a
+file. The lock is a courtesy: nobody waits for a process that holds it and makes no progress, because it was
+stopped.
 """
 
 from __future__ import annotations
@@ -55,14 +54,14 @@ _reading: set[str] = set()
 _LOOK_EVERY = 1.0  # seconds
 _looked: tuple[float, list[str | int] | None] = (-math.inf, None)
 _Leaves = TypeVar("_Leaves")
-# How many seconds another process is waited for, and how often its lock is tried.
+# How many seconds to wait for another process, and how often to try its lock.
 _PATIENCE = 2.0
 _PAUSE = 0.001
 
 
 @contextmanager
 def reader() -> Iterator[str]:
-    """A name for one reading, known to be alive until the block ends however it ends."""
+    """A name for one reading. The reading counts as alive until the block ends, in whatever way."""
     name = f"{_HERE}:{os.getpid()}:{secrets.token_hex(4)}"
     _reading.add(name)
     try:
@@ -72,7 +71,7 @@ def reader() -> Iterator[str]:
 
 
 def may_be_alive(name: str) -> bool:
-    """Whether a reading may still go on: on another machine nobody can tell, so it may."""
+    """Whether a reading may still be running. On another machine nobody can see that, so it may."""
     host, process, _ = name.split(":")
     if host != _HERE:
         return True
@@ -83,13 +82,13 @@ def may_be_alive(name: str) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        pass  # Someone else's process: it is there.
+        pass  # The process exists; it belongs to another user.
     return True
 
 
 def memory_kills() -> list[str | int] | None:
-    """What :func:`_count_kills` says, or said a second ago: then a question counts as hit by more, which only
-    makes it a failure sooner."""
+    """What :func:`_count_kills` returns, at most a second old. An old count can only make a question count
+    as failed sooner."""
     global _looked
     at, kills = _looked
     if time.monotonic() - at >= _LOOK_EVERY:
@@ -99,8 +98,8 @@ def memory_kills() -> list[str | int] | None:
 
 
 def _count_kills() -> list[str | int] | None:
-    """Which start of this machine it is, and how many processes the machine has ended since for want of
-    memory; None where it does not say."""
+    """An id of this start of the machine, and how many processes the machine has ended since because memory
+    ran out. None if it does not say."""
     started = _started()
     try:
         counters = Path("/proc/vmstat").read_text(encoding="ascii")
@@ -111,15 +110,15 @@ def _count_kills() -> list[str | int] | None:
 
 
 def killed_for_memory(before: list[str | int] | None) -> bool:
-    """Whether the machine has ended a process for want of memory since :func:`memory_kills` said
-    ``before``. A machine that was started again since cannot tell."""
+    """Whether the machine has ended a process because memory ran out, since :func:`memory_kills` returned
+    ``before``. After a restart of the machine nobody can say."""
     now = _count_kills()
     return before is not None and now is not None and before[0] == now[0] and before != now
 
 
 @cache
 def _started() -> str:
-    """A name for this start of the machine; an empty one where there is none."""
+    """An id of this start of the machine; empty if there is none."""
     try:
         identifier = Path("/proc/sys/kernel/random/boot_id").read_bytes()
     except OSError:
@@ -129,16 +128,16 @@ def _started() -> str:
 
 @dataclass(frozen=True)
 class Failed:
-    """The protected rows could not be read. That they could not is all that leaves."""
+    """The protected rows could not be read. Nothing else leaves."""
 
 
 def read_protected(
     work: Callable[[], _Leaves], leaves: type[_Leaves], *, silent: bool = False
 ) -> _Leaves | Failed:
-    """Run ``work``, which reads protected rows, and let nothing leave but a value of the type ``leaves``.
+    """Run ``work``, which reads protected rows, and let only a value of the type ``leaves`` out.
 
-    ``silent`` is for code that is not ours: what it prints, warns and logs is dropped, in all threads of the
-    process while it runs.
+    ``silent`` is for foreign code: what it prints, warns and logs is dropped, in all threads of the process
+    while it runs.
 
     >>> read_protected(lambda: 3, int), read_protected(lambda: 1 // 0, int)
     (3, Failed())
@@ -146,14 +145,14 @@ def read_protected(
     try:
         with unsealed(), _silence.kept() if silent else ExitStack():
             value = work()
-    except BaseException:  # an exit or an interruption would tell as much as an error
+    except BaseException:  # An exit or an interruption would reveal as much as an error.
         return Failed()
     return value if isinstance(value, leaves) else Failed()
 
 
 class _Silence:
-    """Streams, warnings and logging belong to the whole process: the first reading silences them, and the
-    last one to end lets them speak again."""
+    """Silences streams, warnings and logging, which belong to the whole process. The first reading silences
+    them, and the end of the last one restores them."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -207,7 +206,7 @@ def _point_elsewhere(descriptor: int, target: int, stack: ExitStack) -> None:
 
 
 def _flush() -> None:
-    """Write out what is buffered, so that nothing is written to the wrong side of the door."""
+    """Write out buffered text now, so that it is neither dropped nor shown by mistake."""
     for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
         with suppress(Exception):
             if stream is not None:
@@ -222,7 +221,7 @@ def _c_library() -> ctypes.CDLL:
 
 
 class Turn:
-    """The turns of one account. ``file`` is shared with other processes; None where there are none.
+    """The turns of one account. ``file`` is shared with other processes; None if there are none.
 
     Guarantee: one thread of this process at a time. Among processes the same, unless one of them held the
     turn for longer than two seconds.
@@ -255,7 +254,7 @@ class Turn:
                 self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
                 weakref.finalize(self, os.close, self._descriptor)
-            except OSError:  # A full disk stops nobody from counting right.
+            except OSError:  # The count is right without the lock, so a full disk does not stop anybody.
                 return False
         end = time.monotonic() + _PATIENCE
         while True:

@@ -1,5 +1,7 @@
-"""A question on its way through an account: asked, reserved, interrupted, settled, released; and the lines
-that a book has about it. Also the terms of a book: which of them an earlier version did not write."""
+"""The states of a question in an account: asked, reserved, interrupted, settled, released.
+
+Also the lines that a book has about it, and the terms of a book: which of them an earlier version did not
+write."""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ class Planned(Protocol):
 
     @property
     def plan(self) -> dict[str, Any] | None:
-        """The public numbers by which the book tells this plan from others; None for one that is not read
+        """The public numbers by which the book tells this plan from others; None if the question is not read
         again."""
 
 
@@ -41,7 +43,7 @@ class FixedPrice:
 _Prepared = TypeVar("_Prepared", bound=Planned)
 
 CLOSED = "The account is closed; nothing more is answered from it."
-# In a reservation: what whoever asks adds to the question. Without it nothing can be read again.
+# Part of a reservation: the caller's additions to the question. Without it nothing can be read again.
 WISHES = "wishes"
 
 FAILED = (
@@ -50,17 +52,17 @@ FAILED = (
 )
 
 ORDER = "order"
-"""The term that says in which random order the rows are read, where every question reads rows of its own."""
+"""The term for the random order in which the rows are read, if every question reads rows of its own."""
 
 FAILURE = "failure"
-"""The term that says that a failure ends the account, where no price is set for one."""
+"""The term that says that a failure ends the account, because no price is set for a failure."""
 
 LAYOUTS = "layouts"
 """The term that lists the ways in which a series is cut into blocks."""
 
 _CONSECUTIVE = (
     "The account book {} was opened by an earlier version of strategy='split', which gave every question "
-    "consecutive rows. In a table that is sorted these are no random sample, so the account does not go on. "
+    "consecutive rows. In a sorted table these are not a random sample, so the account cannot be continued. "
     "Its answers stay in the book (holdfast.ledger.export); they hold if the rows came in random order. Open "
     "a new book, for rows that no question has read yet."
 )
@@ -68,7 +70,7 @@ _CONSECUTIVE = (
 
 @dataclass(frozen=True)
 class Released:
-    """One settled question as the book has it: its text, its price, and what was released, if it was."""
+    """A settled question as the book records it: its text, its price, and what was released, if anything."""
 
     key: str
     text: str
@@ -79,11 +81,11 @@ class Released:
 
 @dataclass(frozen=True)
 class Asker:
-    """On whose behalf a question is asked, where several people share one account.
+    """On whose behalf a question is asked, if several people share one account.
 
-    ``name`` is recorded with the price; ``request`` names one request, so that its repetition can be told;
-    ``permit`` is asked with the balance and the dearest price, in whole micro-nats, before anything is
-    reserved, and refuses by raising. Callbacks about the answer run in ``context``, where one thread asks for
+    ``name`` is recorded with the price. ``request`` names one request, so that a repetition is recognized.
+    ``permit`` is called with the balance and the highest price, in whole micro-nats, before anything is
+    reserved; it refuses by raising. Callbacks about the answer run in ``context``, if one thread asks for
     several people.
     """
 
@@ -98,16 +100,15 @@ NOBODY = Asker()
 
 @dataclass(frozen=True)
 class Asked(Generic[_Prepared]):
-    """A question on its way to the account.
+    """A question before it is reserved.
 
-    ``prepare`` decides everything about it from an account without the protected rows, or refuses it;
-    ``reader`` is who reads it, and ``unit`` what the book counts its price in. A question that is ``alone``
-    is reserved only once every other reading of the account is settled.
+    ``prepare`` decides everything about it from an account without the protected rows, or refuses it.
+    ``reader`` names the reading, and ``unit`` is what the book counts its price in. A question that is
+    ``alone`` is reserved only once every other reading of the account is settled.
 
-    With ``wishes``, what whoever asks adds to the question, one that was interrupted can be read again as it
-    was planned. Not one that ``runs_code``
-    of whoever asks: that may end the process because of the rows. One that is ``in_order`` is not read again
-    once the account has learned something since.
+    ``wishes`` are the caller's additions to the question. With them an interrupted question can be read again
+    as it was planned. Not if it ``runs_code`` of the caller: that may end the process because of the rows. A
+    question that is ``in_order`` is not read again once the account has learned something since.
     """
 
     key: str
@@ -124,10 +125,11 @@ class Asked(Generic[_Prepared]):
 
 @dataclass(frozen=True)
 class Reserved(Generic[_Prepared]):
-    """A question whose worst price is in the book, at ``line``. ``prepared`` is None for one of a batch: it
-    is prepared from the account of the batch when its turn comes. ``interrupted`` is a reservation that
-    another process left behind. ``before`` is the account from which the first of several that wait for one
-    turn was prepared."""
+    """A question whose worst price is in the book, at ``line``.
+
+    ``prepared`` is None for a question of a batch: it is prepared from the account of the batch when its turn
+    comes. ``interrupted`` is a reservation that another process left behind. ``before`` is the account from
+    which the first of several questions that wait for one turn was prepared."""
 
     line: int
     prepared: _Prepared | None
@@ -140,10 +142,10 @@ class Reserved(Generic[_Prepared]):
 class Interrupted:
     """A reservation whose process ended before it recorded what it read.
 
-    ``account`` is the one that the reservation was made from, ``wishes`` what whoever asked added to the
-    question, ``plan`` the numbers of what was prepared (None for one of a batch) and ``nats`` the worst
-    price. ``memory`` says that the machine ended processes for want of memory since: then it is a failure.
-    ``undisturbed`` says that since then nothing was settled but questions of the same batch.
+    The reservation was made from ``account``. ``wishes`` are the caller's additions to the question. ``plan``
+    has the numbers of what was prepared (None for a question of a batch), and ``nats`` is the worst price.
+    ``memory`` says that the machine has since ended processes because memory ran out: then the question
+    counts as failed. ``undisturbed`` says that since then only questions of the same batch were settled.
     """
 
     key: str
@@ -159,8 +161,8 @@ class Interrupted:
 
 @dataclass(frozen=True)
 class Settled:
-    """What came of a reserved question: ``released`` is all that leaves (None: a refusal that was paid for,
-    or a failure). A failure that ``closes`` ends the account; one that is ``unread`` was given up before the
+    """The outcome of a reserved question. ``released`` is all that leaves (None: a refusal that was paid for,
+    or a failure). A failure that ``closes`` ends the account. An ``unread`` failure was given up before the
     rows were read. ``acts`` are further lines that cost nothing and are written in the same step."""
 
     key: str
@@ -176,7 +178,7 @@ class Settled:
 
 
 class OtherTerms(BookError):
-    """The book was opened for other data or another promise: ``differing`` names what is not the same."""
+    """The book was opened for other data or another promise: ``differing`` names the terms that differ."""
 
     _carried = ("differing",)
 
@@ -224,7 +226,7 @@ def lines_of(settled: Settled, reserved: dict[str, Any], charge: int) -> list[En
         "reservation": settled.line,
         "micro_nats": charge,
         "surprise": settled.surprise,
-        "released": _as_kept(settled.released),  # It is told as it is read from the book.
+        "released": _as_kept(settled.released),  # in the form in which the book returns it
     }
     if "unit" in reserved:  # Reservations of earlier versions have none.
         body["unit"] = reserved["unit"]
@@ -234,7 +236,7 @@ def lines_of(settled: Settled, reserved: dict[str, Any], charge: int) -> list[En
 
 
 def _as_kept(value: Any) -> Any:
-    """A value of JSON as a book returns it: names in order, and a list for every sequence."""
+    """A JSON value in the form in which a book returns it: names in order, and a list for every sequence."""
     if isinstance(value, dict):
         return {name: _as_kept(value[name]) for name in sorted(value)}
     return [_as_kept(part) for part in value] if isinstance(value, (list, tuple)) else value
@@ -243,8 +245,9 @@ def _as_kept(value: Any) -> Any:
 def account_before(
     start: Account, before: dict[str, Any], learned: Learned, experience: Experience
 ) -> Account:
-    """The account that a reservation was made from, if it began as ``start``: what was spent, and how many
-    were asked, ``before`` it or before its batch; with what was learned."""
+    """The account that a reservation was made from, if the account began as ``start``. ``before`` says what
+    was spent, and how many questions were asked, before it or before its batch. The account also has what was
+    learned."""
     return replace(
         start,
         steps=before["steps"],
@@ -257,7 +260,7 @@ def account_before(
 
 
 def interrupted_in(balance: Balance, line: int, body: dict[str, Any], start: Account) -> Interrupted:
-    """The reservation at a line that nobody reads any more, of an account that began as ``start``."""
+    """The reservation at a line that no process reads any more, of an account that began as ``start``."""
     before = body.get("batch") or body["before"]
     learned = body.get("learned")
     account = account_before(
@@ -280,7 +283,7 @@ def interrupted_in(balance: Balance, line: int, body: dict[str, Any], start: Acc
 
 
 def _undisturbed(balance: Balance, before: dict[str, Any]) -> bool:
-    """Whether nothing was settled since an account but questions of the batch that it was for."""
+    """Whether only questions of its own batch were settled since an account."""
     batches = [body.get("batch", {}) for body in balance.open.values()]
     waiting = sum({**batch, "place": 0} == {**before, "place": 0} for batch in batches)
     own = before["questions"] - waiting if "questions" in before else 0
@@ -289,7 +292,7 @@ def _undisturbed(balance: Balance, before: dict[str, Any]) -> bool:
 
 
 def given_up(asked: Asked[Any], line: int, body: dict[str, Any], *, closed: bool) -> list[Entry]:
-    """The lines that settle a reservation which is not read again, at its worst price."""
+    """The lines that settle a reservation at its worst price, without reading it again."""
     settled = {"reservation": line, "micro_nats": body["micro_nats"], "surprise": True, "released": None}
     if "unit" in body:
         settled["unit"] = body["unit"]
@@ -303,22 +306,22 @@ def closing() -> Entry:
 
 
 def share_in(ledger: Any) -> float | None:
-    """The share of the rows that an account set aside, where it goes on: earlier versions had another
-    default. None where there is no account yet, or none of our own was set aside."""
+    """The share of the rows that an existing account set aside: earlier versions had another default. None
+    for a new account, or if no rows of its own were set aside."""
     opened = _terms_in(ledger)
     share = None if opened is None else opened.get("training", {}).get("share")
     return None if share is None else float(share)
 
 
 def blocks_in(ledger: Any) -> bool:
-    """Whether rows may be read off blocks: in a new account, and in one that has set the price of its blocks
-    aside. Earlier versions had none."""
+    """Whether rows may be read off blocks: in a new account, and in an account that has set the price of its
+    blocks aside. Earlier versions had no blocks."""
     opened = _terms_in(ledger)
     return opened is None or LAYOUTS in opened
 
 
 def _terms_in(ledger: Any) -> dict[str, Any] | None:
-    """The terms that an account was opened with; None where there is none yet."""
+    """The terms that an account was opened with; None for a new account."""
     if not isinstance(ledger, (str, Path, Book)):
         return None
     if not isinstance(ledger, Book) and "://" not in str(ledger) and not Path(ledger).exists():
@@ -333,18 +336,17 @@ def _terms_in(ledger: Any) -> dict[str, Any] | None:
 
 
 def terms_to_compare(book: Book, agreed: dict[str, Any], opened: dict[str, Any]) -> dict[str, Any]:
-    """The terms that a book must have been opened with. What its version did not write down is left out, or
+    """The terms that a book must have been opened with. A term that its version did not write is left out, or
     is a reason to refuse the book."""
     if ORDER in agreed and ORDER not in opened:
         raise BookError(_CONSECUTIVE.format(book.name))
     compared = {name: term for name, term in agreed.items() if name != FAILURE or name in opened}
-    # These are written down where they are not the usual ones, and are missing where nothing was said.
+    # These terms are written only if they differ from the default; a missing term is the default.
     return {**dict.fromkeys(("expect", "promise")), **compared}
 
 
 def failed_before(book: Book, agreed: dict[str, Any], opened: dict[str, Any]) -> bool:
-    """Whether a question failed in a book of an earlier version, which went on after it, and the present
-    version would not have."""
+    """Whether a book of an earlier version continued after a question failed, which this version does not."""
     if FAILURE not in agreed or FAILURE in opened:
         return False
     return any(event.kind == "fail" for event in book.events())

@@ -1,8 +1,8 @@
-"""The seam between an account and its book: reserve before reading, record before releasing.
+"""The connection of an account and its book: reserve before reading, record before releasing.
 
 Every change of the account is an event in the book, and the account is what the events say. A reservation
-that is not settled counts as spent, at the dearest price its question could have. One whose process was
-interrupted is taken up again, once, from the account that it was made from.
+that is not settled counts as spent, at the highest price its question could have. If its process was
+interrupted, it is continued once, from the account that it was made from.
 Proof: ``docs/theory/adaptive-validity.md``, "A question that was interrupted".
 """
 
@@ -48,18 +48,18 @@ from holdfast.ledger import Balance, Book, BookError, Closed, Entry, Event, Rece
 _Prepared = TypeVar("_Prepared", bound=Planned)
 _FORMAT = 2
 _MOST_TRIES = 100
-# A start reads no more lines than about this, however long the book is.
+# A start reads about so many lines at most, however long the book is.
 _CHECKPOINT_EVERY = 1_000
-# How many seconds a question that another process is reading is waited for (longer than any time limit that
-# makes sense), and how often it is looked after.
+# How many seconds to wait for a question that another process is reading (longer than any sensible time
+# limit), and how many seconds to pause between two looks.
 _PATIENCE = 120
 _PAUSE = 0.005
-# Micro-nats above the worst price of a question that is reserved behind others: its cells may be finer when
-# they turn out to cost less.
+# Micro-nats above the worst price of a question that is reserved behind others: if those turn out to cost
+# less, its cells may be finer.
 _ROOM = 8 * MICRO
-# So many releases wait to be taken by whoever asked for them.
+# At most so many releases are kept in memory for those who asked.
 _MOST_FRESH = 256
-# In a line that repeats an answer: the question that was answered.
+# Key in a line that repeats an answer: the question that was answered.
 _REPEATS = "repeats"
 
 _REPORTED = "It ended with a report. To go on, bring new rows and open the next epoch."
@@ -74,7 +74,7 @@ _UNSETTLED = (
 )
 
 
-# A line that says that a reservation is read again, and its place in the reservation.
+# Kind of a line that says that a reservation is read again, and the key for it in the reservation.
 _AGAIN = "again"
 
 
@@ -91,8 +91,8 @@ class Session:
         self._left = False
         self._turn = Turn(book.turns)
         self._fresh: dict[str, tuple[Event, str]] = {}  # releases that were written here, and their texts
-        self._unreleased: set[str] = set()  # of these nothing was released, up to the last line that was read
-        self.waiting: deque[Any] = deque()  # what is asked in this process and has no turn yet
+        self._unreleased: set[str] = set()  # questions without a release, up to the last line that was read
+        self.waiting: deque[Any] = deque()  # requests of this process that have no turn yet
         self._learned: tuple[list[Any] | None, Learned] = (None, Learned())
         self._begin({"format": _FORMAT, **agreed})
 
@@ -101,7 +101,7 @@ class Session:
         self.read()
         if self._last == 0:
             try:
-                # The nonce makes two books that agree on everything else two books.
+                # The nonce makes two books differ even if they agree on everything else.
                 terms = {**agreed, "nonce": secrets.token_hex(16)}
                 self._write([Entry("open", terms)], after=0)
             except Stale:
@@ -132,7 +132,7 @@ class Session:
         )
 
     def _learned_of(self, balance: Balance) -> Learned:
-        """What the account has learned; read again only where the book has something new."""
+        """What the account has learned; computed again only if the book has something new."""
         written, learned = self._learned
         if balance.learned is not written:
             learned = Learned() if balance.learned is None else Learned.from_list(balance.learned)
@@ -140,18 +140,19 @@ class Session:
         return learned
 
     def turn(self) -> AbstractContextManager[Any]:
-        """Wait until it is this question's turn: from reserving to settling there is one at a time. One that
-        is prepared while another is read would be answered as if that one cost the most it can."""
+        """Wait until it is this question's turn: one question at a time is reserved, read and settled. A
+        question that is prepared while another is read must assume that one's maximum cost."""
         return self._turn.held()
 
     def close(self) -> None:
-        """Close the book; what was read of it is remembered."""
+        """Close the book; what was read from it stays in memory."""
         with self._lock:
             self._left = True
             self._book.close()
 
     def read(self) -> None:
-        """Take in what was written to the book since the last look; nothing more once it was closed here."""
+        """Apply the events that were added since the last read. Does nothing once the book was closed
+        here."""
         with self._lock:
             if self._left:
                 return
@@ -160,8 +161,8 @@ class Session:
                 self._counted(event)
 
     def record(self, kind: str, body: dict[str, Any], subject: str) -> dict[str, Any]:
-        """Write down a line that costs nothing and is written once; returns what the book says, whoever
-        wrote it."""
+        """Write a line that costs nothing and is written only once. Returns what the book says, whoever wrote
+        it."""
         for _ in range(_MOST_TRIES):
             written = self._book.about(subject, kind)
             if written is not None:
@@ -173,8 +174,8 @@ class Session:
         raise BookError("The account book is too busy; nothing was written. Try again.")
 
     def record_newest(self, body: Callable[[], dict[str, Any] | None], subject: str) -> None:
-        """Write down an act that may replace an earlier one about the same subject. ``body`` makes it from
-        the book as it is at that moment, refuses by raising, or returns None if there is nothing to write."""
+        """Write an act that may replace an earlier one about the same subject. ``body`` makes it from the
+        book as it is at that moment. It refuses by raising, and returns None if there is nothing to write."""
         for _ in range(_MOST_TRIES):
             with self._lock, suppress(Stale):
                 act = body()
@@ -185,7 +186,7 @@ class Session:
         raise BookError("The account book is too busy; nothing was written. Try again.")
 
     def record_next(self, kind: str, body: dict[str, Any], subject: str) -> int:
-        """Write down a line that costs nothing and is the next of its subject; returns its number, from 1."""
+        """Write the next line of a subject, which costs nothing. Returns its number, from 1."""
         number = 1
         for _ in range(_MOST_TRIES):
             while self._book.about(f"{subject} {number}", kind) is not None:
@@ -202,7 +203,7 @@ class Session:
         return self._left
 
     def close_account(self, because: str = "") -> None:
-        """Write down that nothing more is answered from this account, and why if it was not the owner."""
+        """Record that this account answers nothing more, and why if the owner did not close it."""
         self.record("close", {"because": because} if because else {}, "account")
 
     def close_for_report(
@@ -212,8 +213,8 @@ class Session:
         *,
         permit: Callable[[Balance, int], None] | None,
     ) -> dict[str, Any] | None:
-        """End the account, and write down in the same step what its last word is about; returns what the book
-        says of it, whoever wrote it, or None where the account was closed without one."""
+        """End the account, and write the questions of its report in the same step. Returns what the book says
+        about the report, whoever wrote it; None if the account was closed without a report."""
         for _ in range(_MOST_TRIES):
             fixed = self._book.about(subject, "act")
             if fixed is not None:
@@ -232,12 +233,12 @@ class Session:
         raise BookError("The account book is too busy; nothing was written. Try again.")
 
     def told(self, subject: str) -> tuple[int, dict[str, Any], Receipt | None] | None:
-        """A line that costs nothing and is written once: its number, what it says, and its receipt."""
+        """A line that costs nothing and is written only once: its number, its content, and its receipt."""
         event = self._book.about(subject, "act")
         return None if event is None else (event.sequence, event.body, self._book.receipt(event))
 
     def released(self, key: str) -> Released | None:
-        """What the book has about a question that was settled; None if it has not been asked."""
+        """What the book has about a settled question; None if it has not been asked."""
         if (fresh := self._fresh.pop(key, None)) is not None:
             return self._released(*fresh)
         with self._lock:
@@ -249,7 +250,8 @@ class Session:
         return None if event is None else self._released(event)
 
     def failed(self, key: str) -> float | None:
-        """What it cost, in nats, that a question failed; None if it did not, or was answered all the same."""
+        """The price in nats of a question that failed; None if it did not fail, or was answered all the
+        same."""
         event = self._book.about(key, "fail")
         if event is None or self._book.about(key, "release") is not None:
             return None
@@ -266,19 +268,19 @@ class Session:
         return None if event is None else event.subject
 
     def history(self, after: int = 0) -> Iterator[tuple[int, Released]]:
-        """Everything that was released beyond line ``after`` of the book, in order, with its line."""
+        """Everything that was released after line ``after`` of the book, in order, with its line."""
         for event in self.events(after):
             released = self.released_by(event)
             if released is not None:
                 yield event.sequence, released
 
     def events(self, after: int = 0) -> Iterator[Event]:
-        """Every line of the book beyond line ``after``, in order."""
+        """Every line of the book after line ``after``, in order."""
         self.read()
         return self._book.events(min(after, self._last))
 
     def released_by(self, event: Event) -> Released | None:
-        """What a line of the book releases; None where it is a line of another kind."""
+        """What a line of the book releases; None if it is a line of another kind."""
         if event.kind == "release":
             return self._released(event)
         if event.kind == "act" and _REPEATS in event.body:
@@ -286,7 +288,7 @@ class Session:
         return None
 
     def repeat(self, released: Released, subject: str, asker: Asker, **facts: Any) -> Released:
-        """Record that what was released answers another question too, with other public ``facts``; no rows
+        """Record that a released answer also answers another question, with other public ``facts``. No rows
         are read, and it costs nothing."""
         event = self._book.about(subject, "act")
         if event is None:
@@ -302,7 +304,7 @@ class Session:
 
     def preview(self, asked: Asked[_Prepared]) -> _Prepared:
         """Prepare a question against the newest account exactly as :meth:`reserve` would, its worst price
-        included, and write nothing; refuses what that would refuse."""
+        included, and write nothing. Refuses what :meth:`reserve` would refuse."""
         self.read()
         with self._lock:
             balance, account = self.balance.copy(), self.account
@@ -316,17 +318,18 @@ class Session:
         stop: bool = False,
         in_turn: bool = False,
     ) -> dict[str, Reserved[_Prepared]]:
-        """Put the worst prices of questions that are fixed by now on disk, in one step: one question, or a
-        batch. Returns those that wait to be read, by their key; what was settled before is left out.
+        """Write the worst prices of questions that are fixed by now to disk, in one step: one question, or a
+        batch. Returns the reservations that wait to be read, by their key. Questions that were settled before
+        are left out.
 
-        A question that was interrupted is taken up where it is, and nothing new is reserved before those are
-        settled. One that another process is reading is waited for. The first refusal is
-        raised and nothing is written; with ``refused`` it is put there, by its key, and the others go on
+        An interrupted question keeps its reservation, and nothing new is reserved before all of those are
+        settled. A question that another process is reading is waited for. The first refusal is raised and
+        nothing is written. With ``refused`` it is stored there, by its key, and the others are reserved
         without it, or with ``stop`` only those before it.
 
         ``in_turn`` is for questions that merely wait for the same turn: each has a place of its own, as if
-        those before it cost the most they can. The first that is refused ends the list. Those that a crash
-        left behind, or that another process is reading, are left out: nobody waits for another one's.
+        those before it cost the most they can. The first refusal ends the list. Questions that a crash left
+        behind, or that another process is reading, are left out: nobody waits for another person's question.
         """
         with spans.step("reserve"):
             return self._reserve_in_turn(asked) if in_turn else self._reserve_fixed(asked, refused, stop=stop)
@@ -339,7 +342,7 @@ class Session:
             for question in asked:
                 self._await(question.key)
                 if refused is not None:
-                    refused.pop(question.key, None)  # What was refused at the last try may be allowed now.
+                    refused.pop(question.key, None)  # A question refused at the last try may be allowed now.
             try:
                 self._require_open(alone=alone, asked=[question.key for question in asked])
             except Closed as closed:
@@ -353,7 +356,7 @@ class Session:
                     return taken_up
                 if alone and self.balance.open:
                     continue
-                end = self._last  # To prepare may read on in the book; this account ends here.
+                end = self._last  # Preparing may read more of the book; this account ends here.
                 kinds = ("release",) if len(asked) == 1 else ("release", "fail")
                 new = [question for question in asked if not self._has(question.key, kinds)]
                 prepared, entries = self._reservations(new, refused, stop=stop)
@@ -383,17 +386,17 @@ class Session:
         raise BookError("The account book is too busy; nothing was charged. Try again.")
 
     def _is_new(self, key: str) -> bool:
-        """Whether a question has neither an answer nor a reservation that is waited for or gone on with."""
+        """Whether a question has no answer, and no reservation to wait for or to continue."""
         held = self._being_read(key) or bool(self._left_behind(key))
         return not held and not self._has(key, ("release",))
 
     def _reservations(
         self, asked: Sequence[Asked[_Prepared]], refused: dict[str, Exception] | None, *, stop: bool
     ) -> tuple[dict[str, _Prepared], list[Entry]]:
-        """Questions prepared against the account that all of them are answered from, and the lines that
-        reserve the most they can cost."""
+        """The questions of a batch, prepared against the account that all of them are answered from, and the
+        lines that reserve the most they can cost."""
         while True:
-            alone = len(asked) == 1  # Nobody comes after it, so nothing has to be held for it here.
+            alone = len(asked) == 1  # No other question follows, so nothing needs to be reserved before it.
             account, held = self.account, self.balance
             batch: dict[str, Any] = {}
             if not alone:
@@ -423,13 +426,13 @@ class Session:
                 return prepared, entries
             asked = [
                 question for question in asked if question.key in prepared
-            ]  # The batch is smaller: prepare it anew.
+            ]  # The batch is smaller: prepare it again.
 
     def _reservations_in_turn(
         self, asked: Sequence[Asked[_Prepared]]
     ) -> tuple[dict[str, _Prepared], list[Entry]]:
         """Questions prepared one after the other, and the lines that reserve the most they can cost. Only the
-        first is prepared for good: what those before it really cost is not known yet."""
+        first preparation is final: what the questions before the others really cost is not known yet."""
         held = self.balance.copy()
         prepared: dict[str, _Prepared] = {}
         entries: list[Entry] = []
@@ -437,7 +440,7 @@ class Session:
             try:
                 ready, entry = reservation_of(question, held, self._account_of(held))
             except Exception:
-                break  # It is asked by itself, and whoever asks it is told then.
+                break  # The question is asked alone later, and raises it again.
             if entries:
                 entry.body["micro_nats"] += _ROOM
                 entry.body.pop("plan", None)
@@ -448,15 +451,15 @@ class Session:
         return prepared, entries
 
     def _has(self, key: str, kinds: Sequence[str]) -> bool:
-        """Whether the book has a line about a question that is of one of these kinds. What failed by itself
-        may be asked again; in a batch a failure is final, because a crash is followed by the same batch."""
-        # Whoever asks was looked up a moment ago. A line that was written since is read before it counts.
+        """Whether the book has a line of one of these kinds about a question. A question that failed alone
+        may be asked again. In a batch a failure is final, because a crash is followed by the same batch."""
+        # The key was looked up a moment ago. A line that was written since is read before it counts.
         looked_up = {"release"} if key in self._unreleased else set()
         return any(self._book.about(key, kind) is not None for kind in kinds if kind not in looked_up)
 
     def _left_behind(self, key: str) -> dict[int, dict[str, Any]]:
-        """The reservations of a question that nobody reads any more and that can be read again, or were.
-        Not of a question that runs code, whose end may have been a message."""
+        """The reservations of a question that no process reads any more and that can be read again, or were.
+        Questions that run code are not among them: the end of their process may depend on the rows."""
         return {
             line: body
             for line, body in self.balance.open.items()
@@ -464,7 +467,7 @@ class Session:
         }
 
     def interrupted(self) -> list[Interrupted]:
-        """The reservations that nobody reads any more and that can be read again."""
+        """The reservations that no process reads any more and that can be read again."""
         if not self.balance.open:
             return []
         with self._lock:
@@ -475,10 +478,11 @@ class Session:
         return interrupted_in(self.balance, line, body, self._start)
 
     def take_up(self, asked: Sequence[Asked[_Prepared]]) -> dict[str, Reserved[_Prepared]]:
-        """What was interrupted of these questions, to be read again after :meth:`begin_again`.
+        """The interrupted reservations of these questions, to be read again after :meth:`begin_again`.
 
-        What was interrupted a second time is settled at its worst price. So is one that must be ``in_order``
-        where the account has learned something since. Raises :class:`Stale` where another process wrote.
+        A question that was interrupted a second time is settled at its worst price. So is a question that
+        must be ``in_order``, if the account has learned something since. Raises :class:`Stale` if another
+        process wrote.
         """
         with self._lock:
             entries: list[Entry] = []
@@ -497,8 +501,8 @@ class Session:
     def begin_again(
         self, reserved: dict[str, Reserved[_Prepared]], reader: str
     ) -> dict[str, Reserved[_Prepared]]:
-        """Write down which of these questions are read again by ``reader``, before they are. Returns all but
-        those that another process has taken up or settled."""
+        """Record that ``reader`` reads these questions again, before it does. Returns all but those that
+        another process has continued or settled."""
         for _ in range(_MOST_TRIES):
             with self._lock, suppress(Stale):
                 if all(reservation.interrupted is None for reservation in reserved.values()):
@@ -523,8 +527,8 @@ class Session:
         return _AGAIN in body and body["reader"] == reader
 
     def account_before(self, before: dict[str, Any], learned: Learned, experience: Experience) -> Account:
-        """The account that a reservation was made from: what was spent, and how many were asked, before it
-        or before its batch; with what was learned."""
+        """The account that a reservation was made from: what was spent, and how many questions were asked,
+        before it or before its batch; with what was learned."""
         return account_before(self._start, before, learned, experience)
 
     def settle(
@@ -534,13 +538,15 @@ class Session:
         returned: Sequence[int] = (),
         unless: Callable[[], bool] | None = None,
     ) -> list[Settled]:
-        """Record what reserved questions really cost and what is released, in order and in one step, before
-        anyone sees it; and give back the reservations of lines of which nothing is released. A failure that
-        ends the account ends it in the same step. Returns what was recorded.
+        """Record what reserved questions really cost and what is released.
 
-        Where another process settled one of them meanwhile, that stays as it is and none of them is recorded:
-        they were priced one from the other, and the book now says something else. ``unless`` looks at public
-        lines of the book; where it is true, nothing is recorded and all reservations are given back.
+        All is written in order and in one step, before anyone sees it. ``returned`` are the lines of
+        reservations of which nothing is released: those are given back. A failure that ends the account ends
+        it in the same step. Returns what was recorded.
+
+        If another process settled one of the questions meanwhile, its record stays, and none of them is
+        recorded: each price depends on the others, and the book now says something else. ``unless`` looks at
+        public lines of the book. If it is true, nothing is recorded and all reservations are given back.
         """
         with spans.step("settle"):
             for _ in range(_MOST_TRIES):
@@ -554,7 +560,7 @@ class Session:
     def _settle_all(
         self, settled: Sequence[Settled], returned: Sequence[int], unless: Callable[[], bool] | None
     ) -> list[Settled]:
-        """The same once; raises :class:`Stale` where somebody else wrote to the book meanwhile."""
+        """One try of :meth:`settle`; raises :class:`Stale` if somebody else wrote to the book meanwhile."""
         waiting = self.balance.open
         mine = list(settled)
         for question in settled:
@@ -590,7 +596,7 @@ class Session:
         return mine
 
     def _remember(self, event: Event, text: str) -> None:
-        """Keep a release at hand for whoever waits for it: it need not be looked up again."""
+        """Keep a release in memory for those who wait for it, so that nobody needs to look it up again."""
         if len(self._fresh) >= _MOST_FRESH:
             self._fresh.pop(next(iter(self._fresh)), None)
         self._fresh[event.subject] = event, text
@@ -598,7 +604,7 @@ class Session:
     def _await(self, key: str) -> None:
         """Wait while another process is reading a question.
 
-        Whoever reserved it may have died; after a while the question is asked anew, and charged anew.
+        That process may have died. After a while the question is asked again, and charged again.
         """
         while self._being_read(key):
             time.sleep(_PAUSE)
@@ -606,8 +612,8 @@ class Session:
 
     def _require_open(self, *, alone: bool = False, asked: Sequence[str] = ()) -> None:
         """Refuse if the account is closed. For a question that is ``alone``, wait until every other reading
-        is settled, and refuse if one never will be: that its process died may tell about the rows. What was
-        interrupted of the questions that are ``asked`` is not waited for."""
+        is settled. Refuse if one never will be: the death of its process may reveal something about the rows.
+        Interrupted reservations of the questions ``asked`` are not waited for."""
         if not self.balance.open and not self.balance.closed:
             return
         if alone:
@@ -640,8 +646,8 @@ class Session:
     def _write(
         self, entries: Sequence[Entry], *, after: int | None = None, exact: float | None = None
     ) -> list[Event]:
-        """Put lines in the book in one step and count them. Raises :class:`Stale` where the book does not end
-        at line ``after``, the last that was read."""
+        """Write lines to the book in one step and count them. Raises :class:`Stale` if the book does not end
+        at line ``after``, which by default is the last line that was read."""
         if not entries:
             return []
         events = self._book.append_all(entries, after=self._last if after is None else after)
@@ -651,14 +657,14 @@ class Session:
         return events
 
     def _counted(self, event: Event, exact: float | None = None) -> None:
-        """Go on from a line that the balance counts by now."""
+        """Update the counters after a line that the balance has counted."""
         self._last = event.sequence
         if event.kind == "checkpoint":
             self._checkpoint = event.sequence
         if event.kind == "release":
             self._unreleased.discard(event.subject)
         if event.kind in ("release", "fail"):
-            # Written by another process, the unrounded price is not known; the charge is above it.
+            # If another process wrote it, the unrounded price is not known; the charge is not below it.
             self._exact = self.balance.micro_nats / MICRO if exact is None else exact
 
     def _perhaps_checkpoint(self) -> None:

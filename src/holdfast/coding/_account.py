@@ -1,5 +1,4 @@
-"""The account: how much of the promise has been used, and at which error probability the next question is
-answered.
+"""The account: how much of the promise is used, and the error probability of the next question.
 
 Question j is answered at failure probability δ_j = β w_j exp(−spent) (``docs/theory/code-guard.md``).
 Everything is kept in nats: ln(1/δ_j) grows, and nothing underflows. Prices are whole micro-nats, rounded up
@@ -10,7 +9,7 @@ answers, so none pays for the others: each is answered at δ = β (mean of their
 batch), and the questions after the batch pay for all of them.
 
 How wide a cell is depends on how many questions are expected. A wide cell makes this interval wider. A narrow
-one reveals more, and all later intervals pay for that. The rule supposes that K questions are to come and
+one reveals more, and all later intervals pay for that. The rule assumes that K questions are to come and
 makes the last of them narrowest. It decides how narrow answers are, and never whether they are valid.
 Measured by ``benchmarks/guard_width.py``.
 """
@@ -34,12 +33,12 @@ PROMISES = ("all", "each")
 _SERIES_SUM = 2.10975
 _FOR_LOOKS = 3e-6
 _FOR_QUESTIONS = 1 - 3.4e-6
-# With a hint: this share of the weight goes evenly to the questions that are expected.
+# With a hint, this share of the weight is spread evenly over the expected questions.
 _EXPECTED_SHARE = 0.8
 _COMING_PER_ASKED = 3.0
 _FEW = 10
 PRECISE_NATS = 3.0
-"""What a question that is asked with ``precise=True`` is expected to cost."""
+"""The expected cost of a question that is asked with ``precise=True``."""
 
 _HALF_CELLS = np.geomspace(0.02, 8.0, 120)  # in predicted deviations of the guess's error
 
@@ -81,8 +80,8 @@ class Weights:
         return _mean_nats(self, step, questions)
 
     def last_nats(self, asked: int, questions: int) -> float:
-        """ln(1/w), where w is the weight that ``asked`` questions leave, shared out among the last
-        ``questions`` questions. Nothing is asked after them."""
+        """ln(1/w), where w is the weight that ``asked`` questions leave, divided among the last ``questions``
+        questions. Nothing is asked after them."""
         if self.promise == "each":
             return -math.log(_FOR_QUESTIONS)
         used = math.fsum(self.weight(step) for step in range(1, asked + 1))
@@ -96,7 +95,7 @@ def _mean_nats(weights: Weights, step: int, questions: int) -> float:
 
 
 def look_nats(number: int) -> float:
-    """What the ``number``-th look at the rows costs where it says "yes"; where it says "no" it is free.
+    """What the ``number``-th look at the rows costs if its result is "yes". A "no" is free.
 
     Looks have the weights 3·10⁻⁶/(i(i+1)). Together with those of all questions they sum to less than 1. So
     a "no" has all the weight that it had before (``docs/theory/epochs.md``, "What a refusal says, and what it
@@ -139,8 +138,8 @@ class Account(Record):
         return self.micro_nats / MICRO
 
     def nats(self, ahead: int = 1) -> float:
-        """ln(1/δ) of the ``ahead``-th coming question, if those before it cost nothing; of every question of
-        a batch that begins there."""
+        """ln(1/δ) of the ``ahead``-th coming question, if those before it cost nothing; or of every question
+        of a batch that begins there."""
         return -math.log(self.failure) + self.weights.nats(self.steps + ahead, self.together) + self.spent
 
     def last_nats(self, questions: int) -> float:
@@ -148,15 +147,15 @@ class Account(Record):
 
         Guarantee: as :meth:`for_batch`, with all the weight that is left.
         Assumes: the account is closed before the first of them is read.
-        Reference: docs/theory/code-guard.md, "The last word".
+        Reference: docs/theory/code-guard.md, on reports.
         """
         return -math.log(self.failure) + self.weights.last_nats(self.steps, questions) + self.spent
 
     def for_batch(self, questions: int) -> Account:
         """This state, from which a batch of so many questions is answered.
 
-        Guarantee: with δ = exp(−``nats()``) for each of them, the account's promise is kept, if whoever comes
-        after counts ``questions`` steps and pays for all their outputs.
+        Guarantee: with δ = exp(−``nats()``) for each of them, the account's promise is kept, if later
+        questions count ``questions`` steps and pay for all outputs of the batch.
         Assumes: all of them were fixed before the first was answered.
         Reference: docs/theory/code-guard.md, "Asked together".
         """
@@ -212,12 +211,12 @@ def cell_entropy(half_cell: float) -> float:
 
 @cache
 def _entropies() -> np.ndarray:
-    """The entropy of each half-cell that is tried; made on first use: scipy.special is slow to import."""
+    """The entropy of each half-cell that is tried. Computed on first use: scipy.special is slow to import."""
     return np.array([cell_entropy(half_cell) for half_cell in _HALF_CELLS])
 
 
 def training_share(weights: Weights) -> float:
-    """The share of the rows that is best set aside for guesses: a third, or a quarter where few questions are
+    """The share of the rows to set aside for guesses: a third, or a quarter if few questions are
     expected.
 
     Args:
@@ -227,8 +226,8 @@ def training_share(weights: Weights) -> float:
 
 
 def after_expected(account: Account, error: float, arm: float, questions: int) -> Account:
-    """About what the account will be after so many more questions like one with this predicted ``error`` and
-    ``arm``, if their guesses are as good as expected: a forecast.
+    """A forecast of the account after so many more questions with this predicted ``error`` and ``arm``, if
+    their guesses are as good as expected.
 
     Args:
         account: The account when the question is asked; it is not changed.
@@ -243,7 +242,7 @@ def after_expected(account: Account, error: float, arm: float, questions: int) -
 
 
 def coming_questions(asked: int, expect: float | None) -> float:
-    """How many questions to suppose after the next one, of which ``asked`` came before.
+    """How many questions to assume after the next one. ``asked`` questions came before it.
 
     Args:
         expect: About how many questions are expected. None: not stated.
@@ -257,9 +256,9 @@ def coming_questions(asked: int, expect: float | None) -> float:
 def best_half_cell(account: Account, error: float, arm: float, *, nats: float | None = None) -> float:
     """Half of a cell.
 
-    ``error`` is the predicted deviation of statistic − guess, ``arm`` the predicted half-width of the
-    fixed-query interval at the account's nats. ``nats`` is the average cost that the caller accepts, where
-    that is more than the rule would spend.
+    ``error`` is the predicted deviation of statistic − guess. ``arm`` is the predicted half-width of the
+    fixed-query interval at the account's nats. ``nats`` is the average cost that the caller accepts, if that
+    is more than the rule would spend.
 
     Guarantee: none is needed; any cell is valid.
     Reference: docs/theory/code-guard.md, "The cell".

@@ -1,8 +1,8 @@
 """What an answer may say: the grid it is released on, and the alphabet of outputs, each with its price.
 
 The grid has cells of one width around the guess, chosen from public facts only. An output is a cell of the
-grid and, where the width of the interval depends on the rows, a class of its arms. Two outputs are neither:
-"the whole range", where the rows say nothing useful, and "failed", where they could not be read.
+grid and, if the width of the interval depends on the rows, a class of its arms. Two outputs are neither:
+"the whole range", if the rows say nothing useful, and "failed", if they could not be read.
 
 The alphabet of a board says "not better than the best by a step", or "better by i steps". The guess is the
 best score so far. Everything that does not beat it by a step is one cell, and the cells above have the width
@@ -25,8 +25,8 @@ _MOST_CELLS = 10**9
 
 @dataclass(frozen=True)
 class Output:
-    """What a question reveals and pays for: the cell of the statistic and the class of the arms; or that
-    nothing less than the ``whole`` range can be said.
+    """What a question reveals and pays for: the cell of the statistic and the class of the arms. Or that only
+    the ``whole`` range is certain.
 
     Args:
         cell: The number of the cell: 0 around the guess, negative below it.
@@ -46,7 +46,7 @@ class ArmClasses:
     """Classes for the arms of an interval around what the training part predicts of them.
 
     Class s says: neither arm is longer than e^(s·``step``) times its prediction. ``error`` is the predicted
-    deviation of the logarithm of an arm. The cell usually makes up for arms that are a little longer.
+    deviation of the logarithm of an arm. The cell usually makes up for arms that are slightly longer.
 
     Args:
         first: The first class.
@@ -60,8 +60,8 @@ class ArmClasses:
 
     @classmethod
     def predicted(cls, error: float, longest: float) -> ArmClasses:
-        """Classes for arms that are predicted up to a relative ``error``, the widest of them at most
-        ``longest`` times the prediction."""
+        """Classes for arms that are predicted up to a relative ``error``. The widest class has arms of at
+        most ``longest`` times the prediction."""
         step = min(max(6 * error, 0.04), _STEP)
         last = 0 if not longest > 1 else math.ceil(math.log(min(longest, 1e9)) / step)
         return cls(error, step, -math.ceil(_NARROWEST / step), min(last, _MOST_CLASSES))
@@ -73,7 +73,7 @@ class ArmClasses:
 
     @property
     def farthest(self) -> int:
-        """The class that is farthest from the prediction: the dearest there is."""
+        """The class that is farthest from the prediction: the most expensive one."""
         return max(-self.first, self.last)
 
     @property
@@ -82,7 +82,7 @@ class ArmClasses:
         return min(self.least(math.exp(_SURPRISING * self.error)), self.last)
 
     def least(self, stretch: float) -> int:
-        """The least class that allows arms of so many times the prediction; it may be beyond the last.
+        """The least class that allows arms of so many times the prediction. It may be beyond the last class.
 
         Args:
             stretch: How many times the prediction.
@@ -103,14 +103,15 @@ class ArmClasses:
 _STEP = math.log(1.25)
 _NARROWEST = math.log(100)
 _MOST_CLASSES = 100
-# A statistic so many predicted deviations from its guess is a surprise; one in eighty is by chance.
+# A statistic so many predicted deviations from its guess is a surprise; one in eighty is a surprise by
+# chance.
 _SURPRISING = 2.5
 
 
 @dataclass(frozen=True)
 class Alphabet:
     """All outputs of one question, priced by what was learned. ``error`` is the predicted deviation of the
-    statistic from the guess; ``arms`` is None where the width of the interval is public.
+    statistic from the guess. ``arms`` is None if the width of the interval is public.
 
     Guarantee: exp(−price) over all outputs, a failure included, sums to at most 1.
     Reference: docs/theory/code-guard.md, "The prior".
@@ -138,7 +139,7 @@ class Alphabet:
         """
         learned = self.learned
         if output.whole:
-            # A failure has its own part of the first factor.
+            # A failure has a part of its own in the first factor.
             return learned.arms.elsewhere_price() - math.log1p(-math.exp(-self.failure_price))
         cell = learned.cells.price(output.cell, self.half_cell)
         return cell if self.arms is None else cell + learned.arms.price(output.arm, self.arms.half_cell)
@@ -150,12 +151,12 @@ class Alphabet:
 
     @property
     def nearest_surprise(self) -> Output:
-        """The least distance from the guess that is called a surprise."""
+        """The least distance from the guess that counts as a surprise."""
         return Output(math.floor(_SURPRISING * self.error / self.grid.cell) + 1)
 
     def surprises(self, output: Output) -> bool:
-        """Whether an output is farther from the guess, or wider, than was to be expected. This is only shown
-        to people: prices do not depend on it.
+        """Whether an output is farther from the guess, or wider, than expected. This is only shown to people:
+        prices do not depend on it.
 
         Args:
             output: What a question revealed: its cell, and the class of the arms.
@@ -164,8 +165,8 @@ class Alphabet:
         return output.whole or longer or abs(output.cell) >= self.nearest_surprise.cell
 
     def worst_price(self, others: int = 0) -> float:
-        """The dearest output, a failure included, whatever so many ``others`` of its batch reveal before it
-        is priced."""
+        """The highest price of any output, a failure included, whatever so many ``others`` of its batch
+        reveal before it is priced."""
         cells, arms, farthest = self.learned.cells, self.arms, self.grid.farthest
         if others == 0:
             prices = [self.failure_price, cells.dearest_up_to(farthest, self.half_cell)]
@@ -180,7 +181,7 @@ class Alphabet:
         return max(prices)
 
     def after(self, output: Output | None) -> Learned:
-        """What was learned once an output is released; None is a failure.
+        """What is learned from a released output; None is a failure.
 
         Args:
             output: What a question revealed: its cell, and the class of the arms.
@@ -256,7 +257,7 @@ class Grid(Record):
 
     @property
     def farthest(self) -> int:
-        """The distance, in cells, of the farthest cell from the guess: the dearest location there is."""
+        """The distance, in cells, of the farthest cell from the guess. No cell is more expensive."""
         return max(abs(self.first), abs(self.last), 1)
 
 
@@ -264,8 +265,8 @@ class Grid(Record):
 class LadderGrid(Grid):
     """Steps above the best score so far; ``upward`` says whether more is better.
 
-    Cell 0 holds every value that does not beat ``guess`` by a ``cell``; cell i those that beat it by at least
-    i cells and less than i + 1.
+    Cell 0 holds every value that does not beat ``guess`` by a ``cell``. Cell i holds those that beat it by at
+    least i cells and less than i + 1.
 
     Args:
         low: The lower end of the range.
@@ -291,7 +292,7 @@ class LadderGrid(Grid):
         return low, high
 
     def middle(self, index: int) -> float:
-        """The value an answer shows: the best so far where it is not beaten.
+        """The value an answer shows: the best so far if it is not beaten.
 
         Args:
             index: The number of the cell: 0 around the guess, negative below it.
@@ -351,8 +352,9 @@ class LadderAlphabet:
         return output.cell > 0
 
     def worst_price(self, others: int = 0) -> float:
-        """The dearest output, a failure included, whatever so many ``others`` of its batch reveal before it
-        is priced: a climb is dearest if none of them climbed, and "no better" if all of them did."""
+        """The highest price of any output, a failure included, whatever so many ``others`` of its batch
+        reveal before it is priced. A climb costs most if none of them climbed, and "no better" if all of them
+        did."""
         seen = self.experience
         calm = replace(seen, confirmed=seen.confirmed + others)
         stormy = replace(seen, surprised=seen.surprised + others)

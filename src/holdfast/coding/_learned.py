@@ -4,10 +4,10 @@
 guess the statistic lies, and in which class around their prediction the arms of its interval lie. Both are
 places on a line: 0 is what was expected. Ten hypotheses say that the error is normal with σ times the
 predicted deviation. One has a polynomial tail, and one counts how often a question surprised
-(:class:`Experience`); these two also have room for an output that is no place at all. The prior is their
-mixture. After each output the weights are multiplied by what each hypothesis gave to it. So a wrong scale is
-paid for once, and not by every question. The state is whole numbers, because a book keeps it. Proof:
-``docs/theory/code-guard.md``, "The prior".
+(:class:`Experience`); these two also have room for an output without a place on the line. The prior is their
+mixture. After each output the weights are multiplied by the probability that each hypothesis gave to it. So a
+wrong scale is paid for once, and not by every question. The state is whole numbers, because a book keeps it.
+Proof: ``docs/theory/code-guard.md``, "The prior".
 
 :class:`Experience` counts how often a question surprised so far. Whether the next one surprises is predicted
 by an even mixture of "never" and the Krichevsky–Trofimov rule, so k confirmations cost at most ln 2 nats in
@@ -30,7 +30,7 @@ from operator import mul
 
 from holdfast.records import Record
 
-# What share of the surprise branch pays for a question that failed after it touched the rows.
+# The share of the surprise branch that pays for a question that failed after it read the rows.
 FAILURE_SHARE = 1 / 64
 SCALES = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 5.0, 10.0, 40.0)
 _PARTS = (1.0, 1.0, 2.0, 8.0, 4.0, 2.0, 1.0, 1.0, 0.5, 0.5)
@@ -41,7 +41,7 @@ COUNTING_WEIGHT = 0.05
 # The share of the polynomial tail for outputs without a place on the line: a failure, or the whole range.
 _ELSEWHERE = 1 / 16
 MOST_FOR_FAILURE = -math.log1p(-_ELSEWHERE)
-"""The most nats that keeping room for a failure costs any other output."""
+"""The most nats that the room for a failure adds to the price of any other output."""
 
 _UNIT = 10**9
 _SCALED = (1 - _TAIL_WEIGHT - COUNTING_WEIGHT) / sum(_PARTS)
@@ -54,8 +54,8 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True, repr=False)
 class Experience(Record):
-    """How many past questions were confirmed and how many surprised, and the prior that learns from no more
-    than that.
+    """How many past questions were confirmed and how many surprised, and the prior that learns only from
+    these numbers.
 
     Args:
         confirmed: How many guesses were confirmed.
@@ -114,7 +114,7 @@ class Experience(Record):
 
 
 def forgetting(step: int) -> float:
-    """How much of the first weights comes back after so many outputs, so that the mixture can change its
+    """How much of the first weights is restored after so many outputs, so that the mixture can change its
     mind."""
     return 0.1 / (100 + step)
 
@@ -163,8 +163,8 @@ class Mixture:
         return self._price(self._given(place, half_cell))
 
     def dearest_up_to(self, place: int, half_cell: float) -> float:
-        """The dearest of all places up to a distance. From 1 on farther is dearer; 0 can be dearer than 1
-        after many surprises.
+        """The highest price of all places up to a distance. From 1 on, farther places cost more. Place 0 can
+        cost more than 1 after many surprises.
 
         Args:
             place: The place, counted from the guess. None for an output without one.
@@ -189,7 +189,7 @@ class Mixture:
         return -math.log(least * _share(_FIRST, (*given, 0.0))) + 1e-6
 
     def after(self, place: int | None, half_cell: float) -> Mixture:
-        """What was learned from a place; None stands for an output without one.
+        """The prior after a place was seen; None stands for an output without a place.
 
         Args:
             place: The place, counted from the guess. None for an output without one.
@@ -210,7 +210,7 @@ class Mixture:
         return self.seen.confirmed + self.seen.surprised
 
     def _given(self, place: int | None, half_cell: float) -> tuple[float, ...]:
-        """What each hypothesis gives to a place, or to no place."""
+        """The probability that each hypothesis gives to a place, or to no place."""
         if place is None:
             return (*_ELSEWHERES, math.exp(-self.seen.failure_price()))
         counted = self.seen.confirmation_price() if place == 0 else self.seen.surprise_price(abs(place))
@@ -229,7 +229,8 @@ _ELSEWHERES = (*(0.0 for _ in SCALES), _ELSEWHERE)
 
 @lru_cache(maxsize=4096)
 def _given(distance: int, half_cell: float) -> tuple[float, ...]:
-    """What each hypothesis that does not count gives to a place at this distance from 0, on one side."""
+    """The probability that each hypothesis except the counting one gives to a place at this distance from 0,
+    on one side."""
     tail = 0.5 if distance == 0 else 1 / (4 * distance * (distance + 1))
     return (*(_normal(distance, half_cell / scale) for scale in SCALES), (1 - _ELSEWHERE) * tail)
 
@@ -243,8 +244,8 @@ def _normal(distance: int, half_cell: float) -> float:
 
 @dataclass(frozen=True)
 class Claims:
-    """How many claims were tested, how many of them were found, and at which rate of false discoveries, in
-    millionths (0 before the first).
+    """How many claims were tested, and how many of them were found. Also their rate of false discoveries, in
+    millionths (0 before the first claim).
 
     Args:
         tested: How many claims were tested.
@@ -258,14 +259,14 @@ class Claims:
 
     @property
     def rate(self) -> float:
-        """The rate that all claims of the account share; 0 before the first."""
+        """The rate that all claims of the account share; 0 before the first claim."""
         return self.rate_in_millionths / 1e6
 
     def probability(self, found: bool) -> float:
-        """What the next claim is expected to be, by the rule of Krichevsky and Trofimov.
+        """The probability that the next claim is ``found``, or not, by the rule of Krichevsky and Trofimov.
 
         Args:
-            found: How many claims were found, or whether this one was.
+            found: Whether the next claim is found.
         """
         before = self.found if found else self.tested - self.found
         return (before + 0.5) / (self.tested + 1)
@@ -286,10 +287,10 @@ class Learned:
     claims: Claims = field(default_factory=Claims)
 
     def after_claim(self, *, found: bool, rate: float) -> Learned:
-        """What was learned from a claim that was tested.
+        """The prior after a claim was tested.
 
         Args:
-            found: How many claims were found, or whether this one was.
+            found: Whether the claim was found.
             rate: The rate of false discoveries.
         """
         claims = Claims(self.claims.tested + 1, self.claims.found + found, round(rate * 1e6))
@@ -308,7 +309,7 @@ class Learned:
 
     @classmethod
     def from_list(cls, kept: Sequence[Sequence[int]]) -> Learned:
-        """What a book kept.
+        """The state from what a book kept.
 
         Args:
             kept: Lists of whole numbers.
@@ -350,5 +351,5 @@ class PromotionAlphabet:
 
     @property
     def worst_price(self) -> float:
-        """The dearest output, a failure included."""
+        """The highest price of any output, a failure included."""
         return max(self.price(self.most_steps), self.price(None), self.failure_price)

@@ -1,11 +1,10 @@
-"""Agreed numbers: what the code guard can promise where the number of questions is fixed in advance.
+"""Agreed numbers: what the code guard can promise if the number of questions is fixed in advance.
 
 Every question is answered at a *stage*. With guesses, the stage is how many questions have surprised so far;
-without, it is how many were answered. What moves an account on to the next stage is one of few symbols: a
-cell of an even grid over the range, or that the rows could not be read. So the ways to reach a stage can be
-counted, and no prior is needed: the union bound runs over exactly the transcripts there are. Under a promised
-error early stages are read at small nats, so their cells are wide and few. Proofs:
-``docs/theory/code-guard.md``.
+without, it is how many were answered. Few symbols move an account to the next stage: a cell of an even grid
+over the range, or that the rows could not be read. So the ways to reach a stage can be counted, and no prior
+is needed: the union bound covers exactly the possible transcripts. Under a promised error early stages are
+read at small nats, so their cells are wide and few. Proofs: ``docs/theory/code-guard.md``.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _MOST_CHECKED = 1000  # with more surprises than this, answers without guesses a
 _FINENESS = 1e-7
 _BARELY = 1e-12
 
-# A run in plain numbers: its first stage, its stages, nats and cells, and what one stage costs.
+# A run in plain numbers: its first stage, its stages, nats and cells, and the cost of one stage.
 _Stretch = tuple[int, int, float, int, float]
 
 
@@ -53,8 +52,8 @@ def honest_deviations(queries: int, failure: float, surprises: int) -> float:
 
 
 def guess_deviation(tail: Tail, nats: float, rows_a_training_row: float = 1.0) -> float:
-    """The deviation of statistic − guess, if both were normal with this tail's radius at these nats and the
-    guess came from a training part that has one row for so many protected ones.
+    """The deviation of statistic − guess, if both were normal with this tail's radius at these nats, and if
+    the guess came from a training part with one row for so many protected ones.
 
     Args:
         tail: The tail of a mean of values in [0, 1].
@@ -75,8 +74,8 @@ def price(cells: int) -> float:
 
 @dataclass(frozen=True, repr=False)
 class Agreement(Record):
-    """What is agreed on before the first question: how many there are, the probability that may fail, and how
-    many guesses may be off (None: there are no guesses, and every answer is a cell).
+    """What is agreed before the first question: the number of questions, the probability that may fail, and
+    how many guesses may be off (None: there are no guesses, and every answer is a cell).
 
     Args:
         queries: How many questions there are.
@@ -94,7 +93,7 @@ class Agreement(Record):
         return self.queries if self.surprises is None else min(self.surprises, self.queries - 1) + 1
 
     def nats(self, stage: int, spent: float) -> float:
-        """ln(1/δ) of a question at a stage, after so many nats were spent on what led there; a
+        """ln(1/δ) of a question at a stage, after so many nats were spent on the way to it. One
         thousand-millionth more covers the rounding of sums of logarithms.
 
         Args:
@@ -118,17 +117,17 @@ class Run(Record):
 
     @property
     def step(self) -> float:
-        """What it costs to move on from one of these stages."""
+        """The cost of moving from one of these stages to the next."""
         return _step(self.cells)
 
 
 def runs(tail: Tail, error: float, agreement: Agreement) -> Iterator[Run]:
     """The stages of an agreement under a promised ``error`` in [0, 1], each with the fewest cells that keep
-    it; fewer stages than agreed on if the error does not last.
+    it. There are fewer stages than agreed if the error does not last.
 
-    Guarantee: at stage s questions are read at δ_s = β/(S·W_s·Π_{l<s} M_l) or less, S the number of stages,
-    M_l the symbols that lead on from stage l, W_s = C(k, s+1) with guesses and 1 without; half a cell and the
-    radius at δ_s are at most ``error``.
+    Guarantee: at stage s questions are read at δ_s = β/(S·W_s·Π_{l<s} M_l) or less. S is the number of stages
+    and M_l the number of symbols that lead on from stage l. W_s is C(k, s+1) with guesses and 1 without. Half
+    a cell and the radius at δ_s are together at most ``error``.
     Reference: docs/theory/code-guard.md, "Agreed numbers".
 
     Args:
@@ -140,7 +139,7 @@ def runs(tail: Tail, error: float, agreement: Agreement) -> Iterator[Run]:
 
 
 def _stretches(tail: Tail, error: float, agreement: Agreement) -> Iterator[_Stretch]:
-    """The same as plain numbers: a search goes through them many times."""
+    """The same as plain numbers, because a search goes through them many times."""
     return (
         _in_cells(tail, error, agreement) if agreement.surprises is None else _guessed(tail, error, agreement)
     )
@@ -181,8 +180,8 @@ def _guessed(tail: Tail, error: float, agreement: Agreement) -> Iterator[_Stretc
 
 
 def _step(cells: int) -> float:
-    """What it costs to move on from a stage: its cells and a failure to read are equally likely; and a whole
-    micro-nat for rounding up."""
+    """The cost of moving on from a stage: its cells and a failure to read are equally likely. One micro-nat
+    is added for rounding up."""
     return price(cells) + 1.0 / MICRO
 
 
@@ -244,8 +243,8 @@ class Schedule(Record):
         return self._run(stage).cells
 
     def cells_at(self, tail: Tail, stage: int, nats: float) -> int:
-        """The number of cells at a stage that was reached for so many nats: as planned, or more where other
-        processes were reading at the same time and it cost more; 0 where the error cannot be kept.
+        """The number of cells at a stage that was reached for so many nats: as planned, or more if other
+        processes were reading at the same time and it cost more. 0 if the error cannot be kept.
 
         Args:
             tail: The tail of a mean of values in [0, 1].
@@ -269,7 +268,7 @@ class Schedule(Record):
         return self.room(tail, self.nats(stage))
 
     def room(self, tail: Tail, nats: float) -> float:
-        """What the error leaves beside the radius at so many nats: half a cell, or a guess's own error.
+        """What the error leaves besides the radius at so many nats: half a cell, or the error of a guess.
 
         Args:
             tail: The tail of a mean of values in [0, 1].
@@ -360,8 +359,8 @@ def grid_schedule(tail: Tail, queries: int, failure: float, *, near: float | Non
 def checked_schedule(
     tail: Tail, queries: int, failure: float, surprises: int, rows_a_training_row: float = 1.0
 ) -> Schedule | None:
-    """The least error with guesses, at most ``surprises`` of which are off. Where room for more of them and a
-    narrower cell give less, that is taken.
+    """The least error with guesses, at most ``surprises`` of which are off. If room for more surprises and a
+    narrower cell give a smaller error, they are taken.
 
     Guarantee: all intervals hold with probability 1 − ``failure`` and none has a larger half-width; no
         question is refused before more guesses were off than were agreed on.

@@ -1,8 +1,8 @@
-"""What the training part says about the assumption that rows are independent: for ``guard.diagnose()``, and
-for one warning where a guard assumes it.
+"""What the training part says about the assumption that rows are independent.
 
-Everything is read off training rows, so it is free. Nothing here changes an interval: a diagnosis can speak
-against independent rows, and it cannot show that rows are independent.
+It is for ``guard.diagnose()``, and for one warning that a guard gives if it assumes independent rows. Only
+training rows are read, so a diagnosis is free. It changes no interval. It can speak against independent rows.
+It cannot show that rows are independent.
 """
 
 from __future__ import annotations
@@ -52,18 +52,18 @@ if TYPE_CHECKING:
     from holdfast.strategies import Setup
 
 _MOST_ROWS, _MOST_COLUMNS = 200_000, 50
-# With independent rows, and ids that say nothing about the values, anything is said with this probability.
+# The probability of any alarm at all, if rows are independent and ids say nothing about the values.
 _ALARMS = 0.001
-# A column with fewer values, or with more rows of each, is a property of rows and not an id of groups; and
-# groups that have fewer pairs of rows tell nothing.
+# A column is taken for an id of groups only if it has at least so many values, and at most so many rows of
+# each. Groups with fewer pairs of rows than this are not looked at.
 _FEWEST_GROUPS, _MOST_OF_A_GROUP, _FEWEST_PAIRS = 30, 50, 30
-# The number of a group is a measurement where the means of groups with numbers next to each other agree: so
-# much (z) in the values that are looked at, or so closely (correlation) in another column.
+# An id is a measurement, and not the name of a group, if groups with neighbouring numbers have similar means:
+# with this z-score in the values that are looked at, or with this correlation in another column.
 _MEASURED, _CLOSELY = 2.5, 0.5
-# A warning needs so large a z-score and design effect; it looks at so many rows and questions.
+# A warning needs at least this z-score and this design effect.
 _SURE, _WIDENS = 8.0, 1.5
-_WARNED_LIMIT = 4.0  # the z-score of the limit that a warning tells
-# Clusters are taken for shuffled where less than this share of the pairs with one id lies in one cluster.
+_WARNED_LIMIT = 4.0  # the z-score of the limit that the text of a warning states
+# Clusters are taken for shuffled if less than this share of the pairs with one id lies in one cluster.
 _TOGETHER = 0.5
 _WARNED_ROWS, _FEWEST_ROWS, _MOST_QUESTIONS = 20_000, 100, 8
 
@@ -97,7 +97,7 @@ def diagnosed(setup: Setup, question: Question | None, by: str | None) -> Diagno
 
 
 class _Looks:
-    """What is seen in each column or in a question's values, along the table and by groups."""
+    """Measures each column, or the values of a question: along the table and by groups."""
 
     def __init__(
         self, looked: Looked, names: Sequence[str], question: TableQuestion | None, by: str | None
@@ -116,7 +116,7 @@ class _Looks:
 
     @cached_property
     def along(self) -> dict[str, tuple[Seen, Values]]:
-        """What was seen along the table, by name."""
+        """What was measured along the table, by name."""
         ordered = self._looked.ordered
         if ordered is None:
             return {}
@@ -126,7 +126,7 @@ class _Looks:
         return {name: (along, values) for name, (along, values) in seen.items() if along is not None}
 
     def neighbours(self, name: str, threshold: float) -> Neighbours:
-        """The public record of what was seen along the table."""
+        """The public record of what was measured along the table."""
         seen, values = self.along[name]
         schema = self._looked.grouped.schema
         assert self._looked.ordered is not None
@@ -150,7 +150,7 @@ class _Looks:
 
     @cached_property
     def _groups(self) -> dict[str, Values]:
-        """The columns that tell groups apart: the one that was named, or all that look like an id."""
+        """The columns that tell groups apart: the column that was named, or all that look like an id."""
         rows, reads = self._looked.grouped, frozenset[str]()
         if self._by is not None:
             return columns_of((rows,), [self._by])
@@ -161,7 +161,7 @@ class _Looks:
 
     @cached_property
     def likenesses(self) -> tuple[Likeness, ...]:
-        """By each id, what rows with the same value have in common."""
+        """For each id, how much rows with the same value resemble each other."""
         alike = [
             likeness(values, labels, self._looked, named=self._by is not None)
             for column, labels in self._groups.items()
@@ -199,12 +199,12 @@ def ids_among(rows: Rows, columns: Mapping[str, Values]) -> dict[str, Values]:
 
 
 def _both(values: Values, labels: Values) -> tuple[Values, Values]:
-    """Both in the rows that have both."""
+    """The values and the labels, in the rows that have both."""
     return values.among(labels.present), labels.among(values.present)
 
 
 def _smooth(values: Values, labels: Values) -> Resemblance | None:
-    """How much the means of groups agree whose labels are next to each other."""
+    """How much the means of neighbouring groups agree, in the order of their labels."""
     groups, sizes = labels.different
     means = np.bincount(groups, values.ranks, minlength=len(sizes)) / sizes
     _, which, counts = np.unique(means, return_inverse=True, return_counts=True)
@@ -213,8 +213,8 @@ def _smooth(values: Values, labels: Values) -> Resemblance | None:
 
 
 def likeness(values: Values, labels: Values, looked: Looked, *, named: bool = False) -> Likeness | None:
-    """What rows with the same label have in common; None where nothing can be said, or where the label is a
-    measurement and was not ``named`` by the caller."""
+    """How much rows with the same label resemble each other. None if too little is known, or if the label is
+    a measurement and was not ``named`` by the caller."""
     values, labels = _both(values, labels)
     if len(values.codes) < FEWEST:
         return None
@@ -232,7 +232,7 @@ def likeness(values: Values, labels: Values, looked: Looked, *, named: bool = Fa
         if smooth is not None and smooth.z > _MEASURED:
             return None
     rows_each = 1 + float((sizes * (sizes - 1)).sum()) / len(x) / looked.share
-    # The estimate is above 1 where large groups lie at the ends of the range. No correlation is.
+    # The estimate can exceed 1 if large groups lie at the ends of the range. A correlation cannot.
     correlation = min(1.0, alike.correlation)
     return Likeness(
         column=labels.name,
@@ -253,9 +253,10 @@ def _equal_inside(values: Values, labels: Values) -> float:
 
 
 class Doubts:
-    """Warns once where a guard takes rows for independent and its training part clearly speaks against it;
-    ``assumed``: nobody said so. Also where clusters stand one after the other, as was said, and the rows
-    look shuffled."""
+    """Warns once if a guard takes rows for independent and its training part clearly speaks against it.
+
+    ``assumed`` says that nobody described how the rows depend. It also warns if the caller said that clusters
+    stand one after the other, and the rows look shuffled."""
 
     def __init__(self, setup: Setup, *, assumed: bool) -> None:
         training = setup.training
@@ -269,8 +270,8 @@ class Doubts:
         self._looked_at = 0
 
     def look(self, questions: Iterable[Question]) -> None:
-        """Look at the training values of the first few questions, each of other columns than those before it;
-        never raises, unless warnings do."""
+        """Look at the training values of the first few questions. Each of them reads other columns than those
+        before it. Never raises, unless warnings are errors."""
         sentence = ""
         for question in questions:
             with self._lock:
@@ -282,7 +283,7 @@ class Doubts:
             warnings.warn(sentence, DependenceWarning, stacklevel=_depth())
 
     def _sentence(self, question: Question) -> str:
-        """What speaks against independent rows in the values of one question; empty where nothing does."""
+        """What speaks against independent rows in the values of one question; empty if nothing does."""
         if not isinstance(question, TableQuestion):
             return ""
         self._looked_at += 1
@@ -290,7 +291,7 @@ class Doubts:
             if self._in_order:
                 return self._shuffled(question)
             sentences = [*self._along(question), *self._by_groups(question)]
-        except Exception:  # A hint is not worth failing for.
+        except Exception:  # The answer matters more than a hint.
             return ""
         if not sentences:
             return ""
@@ -314,7 +315,7 @@ class Doubts:
 
     @cached_property
     def _sorted(self) -> bool:
-        """Whether the table is sorted by a property that rows share; not by a time or a running number."""
+        """Whether the table is sorted by a property that rows share, not by a time or a running number."""
         looks = _Looks(self._looked, self._columns_of_all, None, None)
         return any(looks.neighbours(name, _WARNED_LIMIT).sorted_by_property for name in looks.along)
 
@@ -357,7 +358,7 @@ class Doubts:
 
 
 def _share_together(labels: Values, clusters: NDArray[np.int64]) -> float:
-    """Of all pairs of rows with the same label, the share that lies in one cluster."""
+    """The share of the pairs of rows with the same label that lie in one cluster."""
     groups, sizes = labels.different
     _, both = np.unique(groups.astype(np.int64) * (int(clusters.max()) + 1) + clusters, return_counts=True)
     pairs, together = (float((counts * (counts - 1)).sum()) for counts in (sizes, both))
@@ -365,7 +366,7 @@ def _share_together(labels: Values, clusters: NDArray[np.int64]) -> float:
 
 
 def _depth() -> int:
-    """How many calls up from its caller the code is that asked, outside this package."""
+    """How many calls up the stack the code is that asked, outside this package."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "holdfast":
         frame, level = frame.f_back, level + 1

@@ -1,7 +1,8 @@
-"""What is kept of the rows of earlier epochs, and whether a table has rows of another table again.
+"""What is kept of the rows of earlier epochs, and whether a new table contains rows of an earlier one.
 
-Kept are keyed digests of a bounded sample of rows, beside the book and in no export. The comparison of two
-tables accepts independent tables whatever their laws are (``docs/theory/epochs.md``, "Are the rows new?").
+Digests of a bounded sample of rows are kept beside the book. They are made with a secret key and are in no
+export. The comparison rarely takes two independent tables for copies, whatever their laws are
+(``docs/theory/epochs.md``, "Are the rows new?").
 """
 
 from __future__ import annotations
@@ -27,21 +28,21 @@ from holdfast.strategies import Setup
 
 Digests = NDArray[np.uint64]
 
-# Independent tables are taken for copies with at most this probability, in each comparison.
+# Two independent tables are taken for copies with at most this probability, in each comparison.
 MISTAKEN = 1e-9
-# Copies are looked for from so large a share of the smaller table on.
+# Copied rows are noticed if they are at least this share of the smaller table.
 LEAST_SHARE = 0.1
-# About so many rows of a table are kept: those with the least digests, which are a random sample of them.
+# About so many rows of a table are kept: those with the smallest digests, which are a random sample of them.
 MOST_KEPT = 8_192
 
 _ALL = 2**64 - 1
-_UNIQUE = math.exp(-1)  # No row occurs exactly once in an independent table with a greater probability.
+_UNIQUE = math.exp(-1)  # A given row occurs exactly once in an independent table with at most this chance.
 
 
 @dataclass(frozen=True)
 class Sketch:
-    """The different rows of a table of ``rows`` rows by their digests, in order, and how often each occurs (3
-    for more often); those with digests up to ``below`` only."""
+    """The different rows of a table of ``rows`` rows: their digests, in order, and how often each occurs (3
+    stands for more than twice). Only digests up to ``below`` are kept."""
 
     rows: int
     digests: Digests
@@ -55,8 +56,8 @@ class Sketch:
         return cls(len(digests), different, np.minimum(counts, 3).astype(np.uint8))
 
     def sampled(self, most: int = MOST_KEPT) -> Sketch:
-        """About so many rows at most, those with the least digests: tables that share rows keep the same.
-        Which digests are kept follows from the number of rows alone."""
+        """About so many rows at most: those with the smallest digests. Tables that share rows keep the same.
+        Only the number of rows decides which digests are kept."""
         return self if self.rows <= most else self.up_to((_ALL + 1) * most // self.rows - 1)
 
     def up_to(self, below: int) -> Sketch:
@@ -67,7 +68,7 @@ class Sketch:
         return Sketch(self.rows, self.digests[:kept], self.counts[:kept], below)
 
     def again_in(self, other: Sketch) -> bool:
-        """Whether another table has rows of this one again.
+        """Whether another table contains rows of this one.
 
         Guarantee: if the rows of both are independent draws, each table from a law of its own, True has
         probability at most 3 · ``MISTAKEN``.
@@ -89,10 +90,10 @@ class Sketch:
 
 
 def numbered_again(old: Sketch, new: Sketch, commonest: tuple[float, float]) -> bool:
-    """The same for tables whose rows are numbered, each by itself: two rows with one number are equal where
-    the other columns are, which has at most the probability of their commonest value.
+    """The same for tables that number their rows. Two rows with the same number are equal if their other
+    columns are. That has at most the probability of the most frequent value there.
 
-    ``commonest`` are the shares that the commonest values have in both tables.
+    ``commonest`` has the share of the most frequent value in each table.
     """
     below = min(old.below, new.below)
     old, new = old.up_to(below), new.up_to(below)
@@ -105,14 +106,14 @@ def numbered_again(old: Sketch, new: Sketch, commonest: tuple[float, float]) -> 
 
 
 def commonest_share(digests: Digests) -> float:
-    """The share of the rows that the commonest row has."""
+    """The share of the rows that equal the most frequent row."""
     return float(np.unique(digests, return_counts=True)[1].max() / len(digests))
 
 
 def _too_many(hits: int, tries: int, chance: float, *tables: int) -> bool:
-    """Whether so many hits have probability at most ``MISTAKEN`` where each try hits with probability at most
-    ``chance``, independently if the sizes of the tables were Poisson numbers; that they are fixed makes any
-    event likelier by at most e √rows for each table."""
+    """Whether so many hits have probability at most ``MISTAKEN``. Each try hits with probability at most
+    ``chance``, independently if the sizes of the tables were Poisson numbers. The sizes are fixed instead,
+    which makes any event more likely by at most a factor e √rows for each table."""
     from scipy import special
 
     if not hits:
@@ -122,7 +123,7 @@ def _too_many(hits: int, tries: int, chance: float, *tables: int) -> bool:
 
 
 def telling(digests: Digests) -> bool:
-    """Whether rows in this order tell their table from others: an independent table of any law begins with
+    """Whether the order of these rows identifies their table. An independent table of any law begins with
     the same rows in the same order with probability at most exp(−rows · entropy), by Gibbs' inequality."""
     _, counts = np.unique(digests, return_counts=True)
     nats = float((counts * np.log(len(digests) / counts)).sum())
@@ -130,9 +131,9 @@ def telling(digests: Digests) -> bool:
 
 
 TRAINING, PROTECTED, TABLE = "training rows", "protected rows", "table"
-# Under this name a book keeps its earlier epochs' digests, and says in its first line which they are.
+# The name under which a book keeps the digests of earlier epochs. Its first line names the epochs too.
 KEPT = "earlier"
-# A digest and how often its row occurs; and how many more rows than were meant a sample may have.
+# Bytes for a digest and its count; and how many rows more than intended a sample may have.
 _A_ROW, _ROOM = 9, 1_000
 # The term of a book that lists the epochs whose rows its own were not compared with.
 UNCOMPARED = "not compared with"
@@ -140,7 +141,7 @@ UNCOMPARED = "not compared with"
 
 @dataclass(frozen=True)
 class NewTable:
-    """The table that is brought for the next epoch, by the digests of its rows."""
+    """The table that the caller gives for the next epoch, by the digests of its rows."""
 
     rows: Rows
     key: bytes
@@ -160,12 +161,12 @@ class NewTable:
         return self._sketches[columns]
 
     def commonest(self, columns: tuple[str, ...]) -> float:
-        """The share of its commonest row, by these columns."""
+        """The share of its most frequent row, by these columns."""
         return commonest_share(self.digests(columns))
 
     @cached_property
     def numbering(self) -> frozenset[str]:
-        """The columns that may only number its rows."""
+        """The columns that may be nothing but row numbers."""
         return frozenset(self.rows.numbering())
 
 
@@ -173,10 +174,10 @@ class NewTable:
 class EarlierPart:
     """One part of an earlier epoch as a table of its own.
 
-    ``numbering`` are the columns that may only number its rows. ``sketch`` is of all columns, ``unnumbered``
-    of the others, in which the ``commonest`` row has that share; ``sketches`` says how many of the two there
-    can be. ``begins`` is a digest of all ``count`` rows' digests in order, where their order tells them from
-    other tables; None where it does not, or is not known.
+    ``numbering`` are the columns that may be nothing but row numbers. ``sketch`` covers all columns.
+    ``unnumbered`` covers the other columns; ``commonest`` is the share of the most frequent row in those.
+    ``sketches`` says how many of the two there can be. ``begins`` is a digest of the digests of all ``count``
+    rows, in their order. It is None if the order does not identify the table, or is not known.
     """
 
     name: str
@@ -195,7 +196,7 @@ class EarlierPart:
         return tuple(name for name in self.columns if name not in self.numbering)
 
     def again_in(self, table: NewTable) -> bool:
-        """Whether the new table has rows of this part again."""
+        """Whether the new table contains rows of this part."""
         if not set(self.columns) <= set(table.rows.columns):
             return False
         if self.sketch is not None and self._repeated_in(table, self.sketch):
@@ -210,7 +211,7 @@ class EarlierPart:
     def _repeated_in(self, table: NewTable, sketch: Sketch) -> bool:
         if not (self.numbering and table.numbering.issuperset(self.numbering)):
             return sketch.again_in(table.sketch(self.columns))
-        # Tables that number their rows anew have equal numbers by that alone.
+        # Two tables that number their rows from 1 share those numbers. That alone does not make rows equal.
         if self.unnumbered is None:
             return False
         shares = self.commonest, table.commonest(self.others)
@@ -230,7 +231,7 @@ class EarlierEpoch:
 
 @dataclass(frozen=True)
 class EarlierRows:
-    """The rows of all epochs up to one, under the one key that the chain of their books has."""
+    """The rows of all epochs up to a given one, with one key for the whole chain of books."""
 
     key: bytes
     epochs: tuple[EarlierEpoch, ...]
@@ -253,15 +254,15 @@ class EarlierRows:
     def with_epoch(
         self, number: int, setup: Setup, *, trains: bool = False, only: Collection[str] | None = None
     ) -> EarlierRows:
-        """The same and the rows of one more epoch, which are read for it; ``only`` by these columns.
+        """The same, with the rows of one more epoch, which are read for it. ``only`` limits the columns.
 
-        ``trains``: its training part is made of earlier rows, which are there already.
+        ``trains`` says that its training part consists of earlier rows, which are recorded already.
         """
         parts = tuple(_parts_of(setup, self.key, training=not trains, only=only))
         return replace(self, epochs=(*self.epochs, EarlierEpoch(number, False, parts)))
 
     def keep(self, book: Book, missing: list[int]) -> dict[str, Any]:
-        """Keep it beside the next epoch's book; returns what the first line of that book says about it."""
+        """Store this beside the next epoch's book. Returns what the first line of that book says about it."""
         content = _packed(self)
         book.keep(KEPT, content)
         return {KEPT: _named(content, book), UNCOMPARED: missing}
@@ -275,26 +276,26 @@ def not_compared(book: Book) -> tuple[str, ...]:
     if KEPT not in opening.body:
         return (
             "The epoch was opened by an earlier version, which compared its rows with the first ones of the "
-            "epoch before only: that they are no other earlier rows is taken on trust.",
+            "epoch before only. We assume that they are not other earlier rows.",
         )
     if not opening.body[UNCOMPARED]:
         return ()
     epochs = ", ".join(f"epoch {number}" for number in opening.body[UNCOMPARED])
     return (
-        f"The rows were not compared with those of {epochs}: one side stays where it is, or is not known "
-        "here. That they are new is taken on trust.",
+        f"The rows were not compared with those of {epochs}: one of the two tables was not copied, or is not "
+        "known here. We assume that the rows are new.",
     )
 
 
 def can_be_compared(rows: Rows) -> bool:
-    """Whether rows are read for it: all but large tables that stay where they are."""
+    """Whether rows are read for a comparison: False for large tables that stay where they are."""
     return rows.is_small or not rows.stays
 
 
 def _parts_of(
     setup: Setup, key: bytes, *, training: bool, only: Collection[str] | None
 ) -> Iterator[EarlierPart]:
-    """Both parts of an epoch, and the table that they make up."""
+    """Both parts of an epoch, and the table that the two make up."""
     parts = {PROTECTED: setup.protected}
     if training and setup.training is not None:
         parts[TRAINING] = setup.training
@@ -311,7 +312,7 @@ def _part(name: str, rows: Rows, key: bytes, only: Collection[str]) -> tuple[Ear
     """One part, and its rows' digests without the columns that number them."""
     columns = tuple(sorted(column for column in rows.columns if column in only))
     numbering = tuple(column for column in rows.numbering() if column in only)
-    whole = any(column.whole for column in rows.schema.values())  # Only such a column can number rows.
+    whole = any(column.whole for column in rows.schema.values())  # Only whole numbers can number rows.
     digests = rows.row_digests(key, columns)
     part = EarlierPart(
         name, columns, numbering, rows.count, 2 if whole else 1, Sketch.of(digests), None, 1.0, None
@@ -326,7 +327,7 @@ def _part(name: str, rows: Rows, key: bytes, only: Collection[str]) -> tuple[Ear
 
 
 def _table(setup: Setup, made: dict[str, tuple[EarlierPart, Digests]], key: bytes) -> Iterator[EarlierPart]:
-    """The whole table by the order of its rows, where no row was dropped from it."""
+    """The whole table in the order of its rows, if no row was dropped from it."""
     (protected, hidden), (training, shown) = made[PROTECTED], made[TRAINING]
     masks = [part.mask for part in (setup.protected, setup.training) if isinstance(part, Part)]
     count = setup.protected.data_rows
@@ -346,7 +347,7 @@ def _in_order(digests: Digests, key: bytes) -> str:
 
 
 def _named(content: bytes, book: Book) -> str:
-    """What a book says of bytes that it keeps: nothing to whoever has not got its secret."""
+    """How a book names bytes that it keeps. The name says nothing to anybody without the book's secret."""
     return f"keyed {_keyed(book.secret, content).hex()}"
 
 
@@ -355,8 +356,8 @@ def _keyed(secret: bytes, content: bytes) -> bytes:
 
 
 def _packed(earlier: EarlierRows) -> bytes:
-    """The key and all parts, with a sample of their rows: a head of JSON, then the digests and counts. How
-    long it is follows from the columns and the numbers of rows, and from nothing else."""
+    """The key and all parts with a sample of their rows: first JSON, then the digests and counts. The length
+    depends only on the columns and the numbers of rows."""
     arrays: list[bytes] = []
 
     def sketch(of: Sketch | None) -> dict[str, int] | None:
@@ -396,7 +397,7 @@ def _packed(earlier: EarlierRows) -> bytes:
 
 
 def _head(earlier: EarlierRows, facts: Callable[[EarlierPart], dict[str, Any]]) -> bytes:
-    """What is kept but the digests, with these facts about each part."""
+    """All that is kept except the digests, with these facts about each part."""
     epochs = [
         {
             "number": epoch.number,

@@ -1,8 +1,8 @@
 """Rows that arrive later: a new epoch with an account of its own, never a refill of the old one.
 
-This module also decides which of the new rows are fresh and which may be trained on. Whether the rows that
-are brought are new is a look at earlier rows. It is paid for where it says something about rows that can
-still be asked about (``docs/theory/epochs.md``).
+This module also decides which of the new rows are fresh and which may be used for training. To see whether
+rows are new, it compares them with earlier rows. The comparison is paid for if it says something about rows
+that can still be asked about (``docs/theory/epochs.md``).
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ from holdfast.strategies import Setup
 
 _LOOK = "look"
 _CLOSED_BY_LOOK = (
-    "Rows of it were brought again for a later epoch, and that they were is an answer that has no price here."
+    "A table for a later epoch contained rows of it. Saying so is an answer, and this account has no price "
+    "for it."
 )
 
 
@@ -59,7 +60,7 @@ class Epoch(Record):
 
     @property
     def failure(self) -> float:
-        """What this and all earlier epochs leave open together."""
+        """The probability that this and all earlier epochs together may fail."""
         return rounding.up(1 - self.together)
 
     @classmethod
@@ -72,15 +73,15 @@ class Epoch(Record):
 
 @dataclass(frozen=True)
 class After:
-    """A book for the epoch after another: opened once, for the rows it was announced for."""
+    """A book for the epoch after another. It is opened once, for the rows that were announced."""
 
     session: Session
     before: Book
-    epoch: Epoch  # the one before
-    ledger: str | Path | Book | None  # beside the one before where None
-    arrival: Arrival  # the table that is brought for it
+    epoch: Epoch  # the epoch before
+    ledger: str | Path | Book | None  # None: beside the book of the epoch before
+    arrival: Arrival  # the table that the caller gives for it
     trains: bool  # whether the training part is made of earlier rows
-    closed: bool  # whether the account before was closed for good when they were taken
+    closed: bool  # whether the earlier account was closed for good when its rows were taken
 
     @property
     def number(self) -> int:
@@ -95,10 +96,10 @@ class After:
         return self.before.of_epoch(self.number) if self.ledger is None else Book(self.ledger)
 
     def announce(self, facts: dict[str, Any]) -> EpochLink:
-        """Write into the earlier book, once, which rows the next epoch is about; refuse rows that are not
-        new, and to do it again for other rows, or for a book that was lost.
+        """Write the rows of the next epoch into the earlier book, once.
 
-        Whether rows are new is looked at last, when nothing else is wrong with them.
+        Refuses rows that are not new. Refuses a second announcement for other rows, or for a lost book.
+        Whether rows are new is checked last, when nothing else is wrong with them.
         """
         content: Content = facts["data"]
         announcement = {
@@ -132,7 +133,7 @@ class After:
         )
 
     def require_same_book(self) -> None:
-        """Refuse to open the epoch a second time where its own book is not the one at hand."""
+        """Refuse to open the epoch a second time with another book than its own."""
         opened = self.before.about(EpochLink.OPENED, "act")
         if opened is None:
             return
@@ -148,7 +149,7 @@ class After:
             self.book.close()
 
     def opened(self) -> None:
-        """Write into the earlier book which book is the next one's."""
+        """Record in the earlier book which book belongs to the next epoch."""
         self.session.record("act", {"book": self.book.identity}, EpochLink.OPENED)
         self.require_same_book()
 
@@ -160,9 +161,9 @@ def closed_in_time(book: Book) -> bool:
 
 
 def confidence_after(epoch: Epoch, confidence: float | None, together: float | None) -> float:
-    """The next epoch's confidence: given, or what keeps all epochs that may follow at ``together``.
+    """The confidence of the next epoch: as given, or such that all epochs that may follow keep ``together``.
 
-    Of the failure probability that is left, epoch e takes one part in e + 1. From β left before epoch e the
+    Epoch e takes one part in e + 1 of the failure probability that is left. From β left before epoch e the
     epochs i ≥ e take β·e/(i(i+1)), which is β in all, however many follow.
     """
     if together is None:
@@ -185,12 +186,12 @@ def confidence_after(epoch: Epoch, confidence: float | None, together: float | N
     return 1 - rounding.down(left / (epoch.number + 2))
 
 
-# So many rows of each earlier part are copied to train on; guesses from more would hardly be better.
+# So many rows of each earlier part are copied for training. More rows would hardly improve the guesses.
 _MOST_TRAINING = 5_000_000
 
 
 def model_after(setup: Setup, dependence: Dependence | None, *, closed: bool) -> None:
-    """Refuse rows whose model is not said, or that are tied to an account that may still be asked."""
+    """Refuse rows without a stated model, and rows that depend on an account that may still be asked."""
     if dependence is None and setup.model is not None:
         raise InvalidArgument(
             "dependence",
@@ -211,48 +212,48 @@ def model_after(setup: Setup, dependence: Dependence | None, *, closed: bool) ->
 
 
 def _reaches_back(model: Dependence) -> bool:
-    """Whether what is told about new rows tells something about earlier ones too."""
+    """Whether answers about new rows can reveal something about earlier rows."""
     return model.follows_training or (model.n is not None and model.fresh().bias > 0)
 
 
 def earlier_rows(setup: Setup, *, closed: bool) -> Any:
-    """What the next epoch may train on: the training part, and the protected rows too once their account is
-    closed for good; None where there is nothing."""
+    """What the next epoch may train on: the training part, and the protected rows once their account is
+    closed for good. None if there is nothing."""
     import pandas
 
     parts = [setup.training] if setup.training is not None else []
     if closed:
         parts.append(setup.protected)
-    with unsealed():  # of protected rows only those of a closed account: nobody can be asked about them
+    with unsealed():  # Protected rows enter only if their account is closed, so nobody can ask about them.
         frames = [random_few(part, _MOST_TRAINING, 0).rows.frame() for part in parts]
     return pandas.concat(frames, ignore_index=True) if frames else None
 
 
 @dataclass(frozen=True)
 class EpochAccount:
-    """The account of an epoch; ``priced`` where it can pay for a look at its rows."""
+    """The account of an epoch; ``priced`` if it can pay for a comparison of its rows."""
 
     number: int
     session: Session
     in_memory: bool
     priced: bool
-    alone: bool  # whether a reading that is never settled ends it
+    alone: bool  # whether a reading that is never settled ends the account
     unit: str = "nats"  # what its book counts
 
     @property
     def closed(self) -> bool:
-        """Whether nothing more is ever answered from it: it was closed for good, or was in memory and is
-        gone."""
+        """Whether this account never answers again: it was closed for good, or it was in memory and no longer
+        exists."""
         self.session.read()
         return self.session.balance.closed or (self.session.left and self.in_memory)
 
 
 @dataclass(frozen=True)
 class Arrival:
-    """A table that is brought for the epoch after another, and what it has to be compared with.
+    """A table that the caller gives for the epoch after another, and the rows to compare it with.
 
-    ``accounts`` are those of all epochs so far that are at hand, the newest last; ``setup`` and ``book`` are
-    the newest one's, and ``trains`` says whether its training part was made of earlier rows.
+    ``accounts`` are the open accounts of all epochs so far, the newest last. ``setup`` and ``book`` belong to
+    the newest epoch. ``trains`` says whether its training part was made of earlier rows.
     """
 
     data: Any = field(repr=False)
@@ -267,7 +268,7 @@ class Arrival:
 
     @property
     def earlier(self) -> EarlierRows:
-        """The rows of all epochs so far, by their digests, and which of their accounts are closed by now."""
+        """The digests of the rows of all epochs so far, and which of their accounts are closed by now."""
         return self._with_closed(self._digested)
 
     def _with_closed(self, earlier: EarlierRows) -> EarlierRows:
@@ -285,8 +286,8 @@ class Arrival:
 
     @cached_property
     def _compared(self) -> EarlierRows:
-        """The rows that the new ones are compared with. Where the new table lacks columns, those that are at
-        hand are compared by the others: the newest epoch's, and all that it trains on."""
+        """The rows that the new ones are compared with. If the new table lacks columns, the rows at hand are
+        compared by the columns that it has: those of the newest epoch, and all that it trains on."""
         assert self._table is not None
         columns = self._table.rows.columns
         if set(self.setup.protected.rows.columns) <= set(columns):
@@ -294,15 +295,15 @@ class Arrival:
         return self._with_newest(only=columns)
 
     def _with_newest(self, **how: Any) -> EarlierRows:
-        """Reads the rows of the newest epoch. What goes wrong with that stays inside, because it may depend
-        on them."""
+        """Reads the rows of the newest epoch. The text of an error is not shown, because it may depend on the
+        rows."""
         number = self._newest.number
         every = read_protected(lambda: self._before.with_epoch(number, self.setup, **how), EarlierRows)
         if not isinstance(every, Failed):
             return every
         raise BookError(
             f"The rows of epoch {self._newest.number} could not be read, so new rows cannot be compared with "
-            "them. Open the epoch anew, and try again."
+            "them. Open the epoch again."
         )
 
     @cached_property
@@ -325,11 +326,11 @@ class Arrival:
         return [number for number in every if number not in compared]
 
     def require_new(self) -> None:
-        """Refuse a table that has rows of an earlier epoch again.
+        """Refuse a table that contains rows of an earlier epoch.
 
-        What may be known to everybody is compared first, and that is free: all training parts, and the
-        protected rows of accounts that are closed for good. Then come the protected rows of accounts that may
-        still be asked; a refusal says something about those, and is paid for in their account.
+        First come rows that everybody may know: all training parts, and the protected rows of accounts that
+        are closed for good. That is free. Then come the protected rows of accounts that may still be asked. A
+        refusal says something about those rows, so their account pays for it.
         """
         if self._table is None:
             return
@@ -340,13 +341,13 @@ class Arrival:
                 raise self._refused(number, PROTECTED, f"That says something about them, and {price}.")
 
     def require_not_known(self) -> None:
-        """Refuse a table that has rows again which may be known to everybody. Free, and writes nothing."""
+        """Refuse a table that contains rows that everybody may know. Free, and writes nothing."""
         repeated = self._known_again()
         if repeated is not None:
             raise self._refused(*repeated)
 
     def _known_again(self) -> tuple[int, str] | None:
-        """The first epoch and part of which everybody may know that its rows come again."""
+        """The first epoch and part with rows in the new table that everybody may know."""
         for epoch in self._with_closed(self._compared).epochs if self._table is not None else ():
             for part in epoch.parts:
                 if (part.name == TRAINING or epoch.closed) and self._comes_again(part):
@@ -354,7 +355,7 @@ class Arrival:
         return None
 
     def _open_epochs(self) -> list[int]:
-        """The epochs whose accounts may still be asked; all of those have to be at hand."""
+        """The epochs whose accounts may still be asked. All of them must be at hand."""
         at_hand = {account.number for account in self.accounts if not account.session.left}
         numbers = [epoch.number for epoch in self._with_closed(self._compared).epochs if not epoch.closed]
         for number in numbers:
@@ -367,10 +368,10 @@ class Arrival:
         return numbers
 
     def _look(self, number: int) -> str | None:
-        """Compare with protected rows that may still be asked about: "no" is free and returns None, "yes" is
+        """Compare with protected rows that may still be asked about. "No" is free and returns None. "Yes" is
         paid for and returns how.
 
-        What "yes" costs is in the account before the look, and is given back after a "no".
+        The price of a "yes" is reserved before the comparison, and returned after a "no".
         """
         account = next(account for account in self.accounts if account.number == number)
         session, later = account.session, self._newest.number + 1
@@ -387,7 +388,7 @@ class Arrival:
                 alone=account.alone,
             )
             line = session.reserve([asked])[key].line
-            # A comparison that fails says something too: it counts as a "yes".
+            # A comparison that fails also says something about the rows: it counts as a "yes".
             again = read_protected(lambda: self._hidden_again(number), bool) is not False
             if again and account.priced:
                 session.settle([Settled(key, line, price, surprise=True, released=None, failed=True)])
@@ -400,7 +401,7 @@ class Arrival:
         return f"cost {price:.3g} nats in their account" if account.priced else "closed their account"
 
     def _hidden_again(self, number: int) -> bool:
-        """Whether protected rows of an epoch come again."""
+        """Whether the new table contains protected rows of an epoch."""
         (epoch,) = (epoch for epoch in self._compared.epochs if epoch.number == number)
         return any(self._comes_again(part) for part in epoch.parts if part.name != TRAINING)
 

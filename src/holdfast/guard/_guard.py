@@ -1,4 +1,4 @@
-"""The guard: a person points it at a table and asks; every answer stays valid however the questions were
+"""The guard: a person gives it a table and asks. Every answer stays valid, however the questions were
 chosen."""
 
 from __future__ import annotations
@@ -59,30 +59,29 @@ class Guard(ScoreVerbs["Predictions"]):
     """Ask one table one question after another; each answer carries an interval that stays valid.
 
     Guarantee: with probability ``confidence`` over the protected rows, every interval that is ever released
-    contains its true value, whatever the questions were and however they depended on earlier answers and on
-    the training part (``docs/theory/code-guard.md``, "The theorem").
+    contains its true value. That holds whatever the questions were, and however they depended on earlier
+    answers and on the training part (``docs/theory/code-guard.md``, "The theorem").
     Assumes: the rows follow ``dependence`` (independent draws from one distribution when it is not given),
     and the questions depend on the protected rows only through released answers. Not checkable; every
     certificate says so.
 
     ``data`` and ``train`` are data frames (pandas, polars, pyarrow), dicts of arrays, paths to CSV or
-    Parquet, or ibis tables. Without ``train`` a third of the rows (``training_share``; a quarter where at
-    most ten questions are expected) is set aside as a free training part, which gives the guesses and may be
-    looked at as ``guard.train``. With ``error`` every
-    interval has at most that half-width, and questions that would break the promise are refused with
-    :class:`~holdfast.errors.BudgetSpent`; without it nothing is refused and intervals widen. ``ledger`` is a
-    path: the account is kept there, and the next guard on the same data goes on with it. A question that the
-    database works on for more than ``seconds`` is stopped, and charged as one that failed. Rows in a database
-    and in large files stay where they are; there ``split_by`` names a column that decides who is set aside.
-    Rows with the same value of it are taken for a cluster.
+    Parquet, or ibis tables. Without ``train`` a third of the rows (``training_share``; a quarter if at most
+    ten questions are expected) is set aside as a free training part. It gives the guesses, and you may look
+    at it as ``guard.train``. With ``error`` every interval has at most that half-width, and a question that
+    would break the promise is refused with :class:`~holdfast.errors.BudgetSpent`. Without it nothing is
+    refused, and intervals widen. ``ledger`` is a path: the account is kept there, and the next guard on the
+    same data continues it. A question that takes the database more than ``seconds`` is stopped, and charged
+    as a question that failed. Rows in a database and in large files stay where they are; there ``split_by``
+    names a column that decides who is set aside. Rows with the same value of it are taken for a cluster.
     ``public_categories`` names the columns (True: all) whose declared categories are public, such as those of
     an ordered categorical or a polars Enum: ``guard.train`` then keeps them, and questions may compare them
     in their order. Elsewhere ``guard.train`` has the categories that its own rows use.
 
-    ``expect`` is about how many questions there will be: a hint that makes so many answers narrower, and that
-    the promise never rests on. ``promise`` is "all" (with probability ``confidence`` every interval holds) or
-    "each" (each interval, however its question was chosen, holds with that probability: narrower, and no
-    statement about several answers at once).
+    ``expect`` is about how many questions there will be. It is a hint that makes so many answers narrower;
+    the promise never depends on it. ``promise`` is "all" or "each". With "all", every interval holds with
+    probability ``confidence``. With "each", a single interval holds with that probability, however its
+    question was chosen: intervals are narrower, and nothing is promised about several answers at once.
 
     Every ``strategy`` but "code" ("agreed-code", "grid-code", "typical-gaussian", "typical-laplace",
     "transfer-gaussian", "split") fixes the number of ``queries`` in advance and counts answers instead of
@@ -136,7 +135,7 @@ class Guard(ScoreVerbs["Predictions"]):
         self._take(opened, assumed=dependence is None)
 
     def _take(self, opened: Opened, *, assumed: bool) -> None:
-        """Ask this account from now on; ``assumed`` says that nobody described how its rows depend."""
+        """Use this account from now on; ``assumed`` says that nobody described how its rows depend."""
         self._opened, self._terms = opened, opened.terms
         self._setup, self._strategy = opened.setup, opened.strategy
         self._book, self._session, self._records = opened.book, opened.session, opened.records
@@ -155,7 +154,7 @@ class Guard(ScoreVerbs["Predictions"]):
             question_again=self._questions.again,
             look=doubts.look,
         )
-        with suppress(HoldfastError):  # Whoever asks next is told what is wrong.
+        with suppress(HoldfastError):  # The next question raises the same error.
             self._answering.read_interrupted()
 
     def to_score(
@@ -203,8 +202,9 @@ class Guard(ScoreVerbs["Predictions"]):
         """Test a claim, a question with < or > and a number: ``"mean(income, 0, 1e5) > 3e4"``.
 
         Guarantee: of all claims that this account finds, at most the share ``rate`` is false, in expectation
-        and at every time, however they were chosen. One bit leaves and is paid for; intervals and discoveries
-        share one account, and each promise is stated by itself. The same claim again costs nothing.
+        and at every time, however they were chosen. Each test reveals one bit, which is paid for. Intervals
+        and discoveries share one account, and each promise is stated by itself. The same claim again costs
+        nothing.
         """
         question = self._questions.claim(claim, whole_rate(rate))
         return self._discovery(self._answering.claim(question, asker or NOBODY))
@@ -264,9 +264,9 @@ class Guard(ScoreVerbs["Predictions"]):
         """Answer a question given as a record (``holdfast.queries``) or as text, ``"share(age > 40)"``.
 
         The same question, in the same or in other words, returns the same answer and costs nothing. With
-        ``precise`` or ``nats`` the answer is told on finer cells, for more of the account: ``nats`` is about
-        what it costs on average if the guess is as good as expected, and ``precise`` means three. ``asker``
-        says on whose behalf it is asked, where several people share the account.
+        ``precise`` or ``nats`` the answer is given on finer cells, and costs more: ``nats`` is about what it
+        costs on average if the guess is as good as expected, and ``precise`` means three. ``asker`` says on
+        whose behalf the question is asked, if several people share the account.
         """
         question = self._questions.read(query, precise=precise, nats=nats)
         return self._answering.answer(question, asker or NOBODY)
@@ -280,11 +280,11 @@ class Guard(ScoreVerbs["Predictions"]):
         asker: Asker | None = None,
     ) -> Table:
         """Answer a question ``by`` one column or two, ``"share(late, by = carrier)"``: one question for each
-        of their values in the training part, asked together. A ``"histogram(income, 10)"`` is a table too,
-        read off one question, :meth:`cdf`.
+        of their values in the training part, asked together. A ``"histogram(income, 10)"`` is a table too.
+        It is read off one question, :meth:`cdf`.
 
-        A group too small for an interval that tells something is not asked about, and says so. Whether it is
-        depends on the training part and on the account alone.
+        A group that is too small for a useful interval is not asked about, and its row says so. Only the
+        training part and the account decide which groups are too small.
         """
         record = record_of(query)
         if record.kind == "histogram":
@@ -313,7 +313,7 @@ class Guard(ScoreVerbs["Predictions"]):
         return Table(record, tuple(str(part) for part in record.by), (*rows, others))
 
     def _too_small(self, question: TableQuestion) -> str:
-        """Why a group is too small to be asked about; empty where it is not."""
+        """Why a group is too small to be asked about; empty if it is large enough."""
         if self._answering.known(question) is not None:
             return ""
         try:
@@ -326,8 +326,8 @@ class Guard(ScoreVerbs["Predictions"]):
     def ask_all(
         self, questions: Iterable[Query | str | Question], *, precise: bool = False, nats: float | None = None
     ) -> list[Answer]:
-        """Answer several questions together: none of them pays for what the others reveal, and whoever asks
-        later pays for all. They are checked, and refused if one has to be, before anything is charged.
+        """Answer several questions together: none of them pays for what the others reveal, and later
+        questions pay for all of them. All are checked, and refused if necessary, before anything is charged.
 
         Guarantee: that of the guard, because all of them were fixed before the first was answered
         (``docs/theory/code-guard.md``, "Asked together"). Strategies that count answers give them one by one.
@@ -336,22 +336,22 @@ class Guard(ScoreVerbs["Predictions"]):
         return self._answering.all_answers(asked)
 
     def report(self, questions: Iterable[Query | str | Question], *, asker: Asker | None = None) -> Report:
-        """The last word: close the account, for everyone, and read a short list of questions exactly.
+        """Close the account, for everyone, and read a short list of questions exactly.
 
-        Nobody asks after a report, so its values are not told on cells and cost nothing. All the error
-        probability that is left is shared out among them. With ``training_share=0`` and nothing asked before
-        it is a preregistration on all rows. A report is given once; the same questions return it again.
+        Nobody asks after a report, so its values are not rounded to cells, and they cost nothing. They share
+        all the error probability that is left. With ``training_share=0`` and nothing asked before, a report
+        is a preregistration on all rows. A report is given once; the same questions return it again.
 
         Guarantee: that of the guard, for the report and all earlier answers together
-        (``docs/theory/code-guard.md``, "The last word"). A question that cannot be asked is refused before
-        the account is closed.
+        (``docs/theory/code-guard.md``, on reports). A question that cannot be asked is refused before the
+        account is closed.
         """
         asked = [self._questions.read(query) for query in questions]
         if not asked:
             raise InvalidArgument("questions", "at least one question", [], of="Guard.report")
         if not isinstance(self._strategy, CodeStrategy):
             raise InvalidArgument(
-                "strategy", "'code': no other has a last word", self._terms.strategy, of="Guard"
+                "strategy", "'code': no other strategy gives reports", self._terms.strategy, of="Guard"
             )
         try:
             new = give_report(self._opened, self._strategy, asked, asker or NOBODY)
@@ -365,7 +365,7 @@ class Guard(ScoreVerbs["Predictions"]):
 
     @property
     def reported(self) -> Report | None:
-        """The report that was this account's last word; None where there is none (yet)."""
+        """The report that closed this account; None if there is none."""
         return recorded_report(self._opened)
 
     def answer_each(
@@ -375,9 +375,9 @@ class Guard(ScoreVerbs["Predictions"]):
         nats: Sequence[float | None] | None = None,
         stop: bool = False,
     ) -> list[Answer | HoldfastError]:
-        """The same for questions of several people, who may be refused one by one: each has its answer, or
-        the refusal, in its place. ``nats`` says for each what it is wished to cost, as in :meth:`ask`. With
-        ``stop`` nothing is asked after the first refusal."""
+        """The same for questions of several people, who may be refused separately: each question has its
+        answer, or its refusal, in its place. ``nats`` says for each what it should cost, as in :meth:`ask`.
+        With ``stop`` nothing is asked after the first refusal."""
         refused: dict[str, Exception] = {}
         wishes = [None] * len(questions) if nats is None else nats
         asked = [
@@ -387,8 +387,8 @@ class Guard(ScoreVerbs["Predictions"]):
         return self._answering.answers(asked, refused=refused, stop=stop)
 
     def answer_apart(self, questions: Sequence[tuple[Query | str, Asker]]) -> list[Answer | HoldfastError]:
-        """Answer questions of several people who wait for the same turn, each as if it was asked by itself:
-        its answer, or why it has none. They are no batch. What one is charged counts for the next one."""
+        """Answer questions of several people who wait for the same turn. Each gets its answer, or its
+        refusal, as if it was asked alone. They are no batch: each question pays for those before it."""
         members: list[Member] = []
         outcomes: list[Answer | HoldfastError | None] = []
         for query, asker in questions:
@@ -417,7 +417,7 @@ class Guard(ScoreVerbs["Predictions"]):
         return self._answering.preview(question, asker or NOBODY)
 
     def diagnose(self, question: Query | str | Question | None = None, *, by: str | None = None) -> Diagnosis:
-        """What the training part says about the rows being independent: free, and nothing is charged.
+        """What the training part says about the rows being independent. It is free.
 
         Looks at every column (at most 50), or at the values of one ``question`` such as
         ``"share(age > 40)"``: do neighbouring rows agree, do values change along the table, do rows with the
@@ -425,8 +425,8 @@ class Guard(ScoreVerbs["Predictions"]):
         look like an id are tried. Print the result, or draw it with ``.plot()``.
 
         Guarantee: see :class:`Diagnosis`; it speaks about training rows only, and reads no others. A guard
-        that takes rows for independent warns once by itself, with
-        :class:`~holdfast.errors.DependenceWarning`, where the values of a question clearly are not.
+        that takes rows for independent warns once, with :class:`~holdfast.errors.DependenceWarning`, if the
+        values of a question clearly are not independent.
         """
         asked = None if question is None else self._questions.read(question)
         try:
@@ -446,21 +446,21 @@ class Guard(ScoreVerbs["Predictions"]):
 
     @cached_property
     def train(self) -> Any:
-        """The training part, as the kind of table that was given: free to look at. None without one."""
+        """The training part, as the kind of table that was given: free to look at. None if there is none."""
         return None if self._setup.training is None else self._setup.training.rows.native()
 
     def training_rows(self) -> Any:
-        """The training part as a pandas table, whatever kind was given; None without one."""
+        """The training part as a pandas table, whatever kind was given; None if there is none."""
         return None if self._setup.training is None else self._setup.training.rows.frame()
 
     @property
     def unit(self) -> str:
-        """What the account counts, in prices, in what was spent and in what is left: "nats" or "answers"."""
+        """What prices, :attr:`spent` and :attr:`left` are counted in: "nats" or "answers"."""
         return self._strategy.unit
 
     @property
     def spent(self) -> float:
-        """What everyone who shares the account spent so far, in :attr:`unit`."""
+        """What everyone who shares the account has spent so far, in :attr:`unit`."""
         return self._state.spent
 
     @property
@@ -470,7 +470,7 @@ class Guard(ScoreVerbs["Predictions"]):
 
     @property
     def balance(self) -> Balance:
-        """The sums of the account book, a copy: who spent what, as the book counts it."""
+        """A copy of the sums of the account book: who spent what, as the book counts it."""
         self._session.read()
         return self._session.balance.copy()
 
@@ -486,30 +486,31 @@ class Guard(ScoreVerbs["Predictions"]):
         return History(answer for _, answer in self._answering.history())
 
     def history_page(self, after: int = 0, limit: int = 100) -> dict[int, Answer]:
-        """At most ``limit`` answers by their line in the account book, those beyond line ``after``: a long
+        """At most ``limit`` answers with their lines in the account book, after line ``after``: a long
         history a page at a time."""
         first = checks.whole(after, "after", at_least=0, of="Guard.history_page")
         most = min(checks.whole(limit, "limit", of="Guard.history_page"), sys.maxsize)
         return dict(islice(self._answering.history(first), most))
 
     def on_answer(self, callback: Callable[[Answer], object]) -> Callable[[], None]:
-        """Call ``callback(answer)`` with every new answer that is asked for through this guard, those of a
-        report too, once the account book has it. Returns a function that ends this.
+        """Call ``callback(answer)`` with every new answer to a question of this guard.
 
-        Answers that were given before are not told again. All callbacks are called, for all answers that were
-        recorded together; then the first error of a callback is raised. Nothing is lost by it: asking again
-        returns the answer for free. ``guard.history`` has all answers, also those that no callback got.
+        The answers of a report count too. The account book has the answer before the call. Returns a function
+        that ends this. Answers that were given before are not passed on again. If answers were recorded
+        together, all callbacks are called for all of them; then the first error of a callback is raised.
+        Nothing is lost by it: asking again returns the answer for free. ``guard.history`` has all answers,
+        also those that no callback got.
         """
         return self._answering.on_answer(callback)
 
     @property
     def certificate(self) -> Certificate:
-        """What all answers together rest on."""
+        """The certificate of all answers together."""
         return self._opened.certificate
 
     def plot(self) -> Any:
-        """Draw a line for each answer, with its question, interval and guess, and under them what was spent
-        and what is left; returns the figure, which shows itself in a notebook. Reads no rows. Needs the extra
+        """Draw a line for each answer, with its question, interval and guess. Below are what was spent and
+        what is left. Returns the figure, which shows itself in a notebook. Reads no rows. Needs the extra
         ``plots``."""
         return plot_answers(self.history, str(self.left))
 
@@ -526,21 +527,21 @@ class Guard(ScoreVerbs["Predictions"]):
         public_categories: bool | Collection[str] | None = None,
         **options: Unpack[EpochOptions],
     ) -> Guard:
-        """A guard on the rows that arrived since, with an account of its own; called again, it goes on.
+        """A guard on the rows that arrived since, with an account of its own; a second call continues it.
 
-        Without ``train`` the guesses come from this epoch's training part and, once its account is closed for
-        good, from its protected rows too; all new rows are protected. With ``together`` the confidence is
-        such that all epochs that ever follow hold together with that probability. The ``ledger`` is beside
-        this one. ``public_categories`` and the other ``options`` of :class:`Guard` are as they are here,
-        unless they are given. ``close`` ends this account for good first, unless something is known to be
-        wrong with the table.
+        Without ``train`` all new rows are protected. The guesses come from this epoch's training part and,
+        once its account is closed for good, from its protected rows too. With ``together`` the confidence
+        is such that all epochs that ever follow hold together with that probability. The ``ledger`` is beside
+        this account's ledger. ``public_categories`` and the other ``options`` of :class:`Guard` are as they
+        are here, unless they are given. ``close`` first ends this account for good, unless something is known
+        to be wrong with the table.
 
         Guarantee: the new epoch's intervals all hold with its confidence, whatever is known about earlier
         rows, and those of all epochs with ``guard.epoch.together`` (``docs/theory/epochs.md``).
         Assumes: the new rows are independent of the earlier ones, up to what their model charges for, and
-        were not chosen by their values. A table that has rows of any earlier epoch again is refused, in any
-        order; rows of few values cannot be told apart. Where that is decided by protected rows that can still
-        be asked about, a refusal is charged to their account, and new rows are free.
+        were not chosen by their values. A table that contains rows of any earlier epoch, in any order, is
+        refused; rows of few values cannot be told apart. If protected rows that can still be asked about
+        decide it, a refusal is charged to their account; new rows are free.
         """
         confidence = confidence_after(self.epoch, confidence, together)
         model_after(self._setup, dependence, closed=close or closed_in_time(self._book))
@@ -561,11 +562,11 @@ class Guard(ScoreVerbs["Predictions"]):
         return guard
 
     def close(self) -> None:
-        """Close the account book's file; the account can be gone on with later."""
+        """Close the account book's file; a later guard can continue the account."""
         self._session.close()
 
     def close_account(self) -> None:
-        """End the account for good: whatever was answered stays, nothing new is answered, by any guard."""
+        """End the account for good. Its answers stay valid, and no guard answers new questions from it."""
         self._session.close_account()
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Open an account: its terms, its rows, its strategy and its book; or go on with one.
+"""Open an account, or continue one: its terms, its rows, its strategy and its book.
 
 Rows of a later epoch, and books of earlier versions, are opened here too.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # Book key for the content digests of an account that was opened before digests were recorded.
 _SEEN = "content"
-# Terms that books of earlier versions do not have, each with its own book key where it is written down later:
+# Terms that books of earlier versions do not have, each with the book key under which it is added later:
 # the parameters of the dependence model, and which rows are in which part.
 _MODEL, _PARTS = "model", "parts"
 _ADDED = (_MODEL, _PARTS)
@@ -73,9 +73,9 @@ class TermsOptions(EpochOptions, total=False):
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Terms(Record):
     """What an account promises and how its rows are set aside: the options that a guard, a service's policy
-    and the command line have in common. What they mean is said at :class:`~holdfast.Guard`.
+    and the command line have in common. :class:`~holdfast.Guard` says what they mean.
 
-    This is the place of their names, types, defaults and checks, and of how a book has them.
+    Their names, types, defaults and checks, and their form in a book, are defined here.
     """
 
     confidence: float = real("(0, 1)", 0.95)
@@ -90,7 +90,7 @@ class Terms(Record):
     split_by: str | None = None
     seconds: float | None = real("(0, inf)", None)
 
-    # Whose options they are, in messages.
+    # The name of the owner of the options, for messages.
     _of: ClassVar[str] = "Guard"
 
     def __post_init__(self) -> None:
@@ -137,15 +137,15 @@ class Terms(Record):
 
     @property
     def in_book(self) -> dict[str, Any]:
-        """The terms in the first line of a book; how rows are set aside is among the facts about the rows.
-        What is as usual is left out, where earlier versions did not have it."""
+        """The terms for the first line of a book. How rows are set aside is among the facts about the rows.
+        Usual values are left out if earlier versions did not write that term."""
         names = ["strategy", "queries", "surprises", "confidence", "error"]
         names += ["expect"] * (self.expect is not None) + ["promise"] * (self.promise != "all")
         return {name: getattr(self, name) for name in names}
 
     @classmethod
     def of_book(cls, opening: Mapping[str, Any]) -> Terms:
-        """The terms in the first line of a book, ``opening``; how long a question may take is not there."""
+        """The terms from the first line of a book, ``opening``. The time limit of questions is not there."""
         training = opening.get("training", {})
         names = ("strategy", "queries", "surprises", "confidence", "error", "expect", "promise")
         written = {name: opening[name] for name in names if name in opening}
@@ -156,7 +156,7 @@ class Terms(Record):
 class Opened:
     """An account that can be asked: its terms, both parts of the rows, its strategy and its book.
 
-    ``accounts`` are those of all epochs so far that are at hand, the newest last. ``trains`` says whether the
+    ``accounts`` are the open accounts of all epochs so far, the newest last. ``trains`` says whether the
     training part is made of rows of earlier epochs.
     """
 
@@ -173,7 +173,7 @@ class Opened:
 
     @property
     def certificate(self) -> Certificate:
-        """What all answers together rest on."""
+        """The certificate of all answers together."""
         account, setup = self.session.account, self.setup
         numbers = {
             "protected rows": setup.protected.rows.count,
@@ -200,7 +200,7 @@ def open_guard(
     terms: Terms,
     public_categories: bool | Collection[str] = False,
 ) -> Opened:
-    """Open the rows of an account and its book, or go on with the book."""
+    """Open the rows of an account, and open its book or continue it."""
     failure, weights = 1 - terms.confidence, terms.weights
     share = share_in(ledger) if terms.training_share is None else terms.training_share
     setup = set_up_in(
@@ -268,8 +268,8 @@ def set_up_in(
     failure: float,
     **options: Any,
 ) -> Setup:
-    """Open the rows of the epoch that a book is about. In a later one those that earlier rows may still reach
-    are dropped, and what is left of their influence is charged."""
+    """Open the rows of the epoch that a book is for. In a later epoch the rows that earlier rows may still
+    influence are dropped, and the influence that remains is charged."""
     if not isinstance(ledger, After) and link_in(ledger) is None:
         return set_up(data, train, dependence, failure=failure, **options)
     rows = open_rows(data)
@@ -279,7 +279,7 @@ def set_up_in(
         data = rows.split(~arrived.protected, arrived.protected)[1].native()
     model = arrived.protected_model
     setup = set_up(data, train, model, failure=failure - arrived.bias, **options)
-    # That earlier rows are independent of these is what ``fresh`` states, and charges for.
+    # ``fresh`` states that earlier rows are independent of these, and charges for what is not.
     covered = set(model.protected_only().assumptions) - set(model.assumptions) if _trains(ledger) else set()
     stated = (
         *arrived.assumptions,
@@ -299,7 +299,7 @@ def _trains(ledger: str | Path | Book | After | None) -> bool:
 
 
 def link_in(ledger: str | Path | Book | None) -> EpochLink | None:
-    """The link in a book that may not exist yet; nothing is left behind where it does not."""
+    """The link in a book that may not exist yet. If it does not, no file is created."""
     if isinstance(ledger, Book):
         return EpochLink.of(ledger)
     if ledger is not None and not isinstance(ledger, (str, Path)):
@@ -316,7 +316,7 @@ def link_in(ledger: str | Path | Book | None) -> EpochLink | None:
 def open_account(
     ledger: str | Path | Book | After | None, account: Account, agreed: dict[str, Any]
 ) -> tuple[Book, Session, EpochLink | None]:
-    """Open a book for what was agreed, or go on with it; a later epoch is announced first, and once only."""
+    """Open a book with these terms, or continue it. A later epoch is announced first, and only once."""
     if isinstance(ledger, After):
         try:
             return _open_after(ledger, account, agreed)
@@ -352,7 +352,7 @@ def _session(book: Book, account: Account, agreed: dict[str, Any], link: EpochLi
 
 
 def _explained(other: OtherTerms, book: Book) -> BookError:
-    """Why a book does not fit what is at hand, and what to do: another model, or a table that has grown."""
+    """Why a book does not fit the data, and what to do: another model, or a table that has grown."""
     if "model" in other.differing and "data" not in other.differing:
         return BookError(
             f"{other} The dependence model is not the one that this account was opened with, on which its "
@@ -372,10 +372,10 @@ def _explained(other: OtherTerms, book: Book) -> BookError:
 
 
 def open_session(book: Book, account: Account, agreed: dict[str, Any]) -> Session:
-    """Open a book for what was agreed, or go on with it if it was opened for the same rows and model.
+    """Open a book with these terms, or continue it if it was opened for the same rows and model.
 
-    A book of an earlier version says less about its rows or its model. It goes on with those that it is
-    brought now, writes down what they are, and goes on with no others from then on.
+    A book of an earlier version says less about its rows or its model. It accepts the rows and the model
+    that it is given now and records them. From then on it accepts no others.
     """
     keyed = _said(agreed, lambda content: content.under(book.secret))
     opening = book.opening
@@ -396,7 +396,7 @@ def open_session(book: Book, account: Account, agreed: dict[str, Any]) -> Sessio
 
 
 def bound_later(book: Book) -> tuple[str, ...]:
-    """What is assumed of a book that did not say its model's parameters when it was opened."""
+    """What is assumed if a book did not state the parameters of its model when it was opened."""
     bound = book.about(_MODEL, "act")
     return () if bound is None else (_BOUND_LATER.format(bound.sequence),)
 
@@ -407,7 +407,7 @@ def _told_by_name(name: str, agreed: dict[str, Any]) -> bool:
 
 
 def _said(agreed: dict[str, Any], in_words: Callable[[Content], str | None]) -> dict[str, Any]:
-    """What was agreed, with contents as a book says them."""
+    """The agreed terms, with contents written as a book writes them."""
     written: dict[str, Any] = {}
     for name, term in agreed.items():
         if isinstance(term, dict):

@@ -1,6 +1,6 @@
 """From what a user gives to a checked question.
 
-Whatever is wrong with a question is found here: without the protected rows, and without a charge.
+Every mistake in a question is noticed here: without the protected rows, and without a charge.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from holdfast.scoring import (
 )
 from holdfast.strategies import ClaimQuestion, CodeStrategy, Setup, Strategy, split_claim
 
-# So many questions are kept as they were written: who polls, or looks at a preview first, has them read once.
+# Cache of so many parsed questions: a client that polls, or previews first, has each parsed once.
 _READ = 1_000
 
 _Q = TypeVar("_Q", bound=Question)
@@ -77,7 +77,7 @@ class Questions:
     def read(
         self, query: Query | str | Question, *, precise: bool = False, nats: float | None = None
     ) -> Question:
-        """A question, checked, with what it is wished to cost."""
+        """A checked question, with the cost that the caller asks for."""
         if isinstance(query, Question):
             return self.finer(query, precise=precise, nats=nats)
         try:
@@ -87,7 +87,7 @@ class Questions:
         return self.finer(question, precise=precise, nats=nats)
 
     def finer(self, question: _Q, *, precise: bool, nats: float | None) -> _Q:
-        """The question with what it is wished to cost."""
+        """The question with the cost that the caller asks for."""
         if nats is None and not precise:
             return question
         wished = PRECISE_NATS if nats is None else checks.real(nats, "nats", "(0, inf)", of="Guard.ask")
@@ -171,7 +171,7 @@ class Questions:
         return ClaimQuestion.of(about, sign, number, rate)
 
     def again(self, interrupted: Interrupted) -> Question | None:
-        """The question of a reservation, read off its text; None where the text does not say all of it."""
+        """The question of a reservation, read from its text; None if the text does not say all of it."""
         rate = interrupted.wishes.get("rate")
         try:
             if rate is None:

@@ -1,9 +1,9 @@
-"""The last word: a short list of questions, read exactly, after which nothing is answered any more.
+"""The report: a short list of questions, read exactly, that closes the account.
 
-Every answer before was told on cells, because later questions could depend on it. Nobody asks after a report,
-so its values are told as they are, at all the error probability that is left. The order is what makes it
-valid: the account is closed, and the questions are in the book, before a row is read. Proof:
-``docs/theory/code-guard.md``, "The last word".
+Every earlier answer was rounded to cells, because later questions could depend on it. Nobody asks after a
+report, so its values are exact. They share all the error probability that is left. The order makes it valid:
+the account is closed, and the questions are in the book, before a row is read. Proof:
+``docs/theory/code-guard.md``, on reports.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from holdfast.strategies import CodeStrategy
 
 FIXED, REPORTED = "report", "report answers"
 _OTHER = (
-    "The last word of this account was fixed before, with other questions: {}. A report is given once. Call "
-    "guard.report with these to have it again."
+    "The report of this account was fixed before, with other questions: {}. A report is given once. Call "
+    "guard.report with these questions to get it again."
 )
 _CLOSED = "The account is closed: there is no report without an account that can still answer."
 
@@ -39,7 +39,7 @@ def _answer_from(values: Mapping[str, Any] | None) -> Answer | None:
 
 @dataclass(frozen=True, repr=False)
 class Report(Record):
-    """The last word of an account: exact values with intervals that hold together with all earlier answers.
+    """The report that closes an account: exact values, valid together with all earlier answers.
 
     ``answers`` are in the order of the ``questions``; a question that could not be computed on the protected
     rows has None. ``text`` says in words what was done and can be cited. ``certificate`` says what the
@@ -138,14 +138,14 @@ class Report(Record):
 def fix_report(
     session: Session, strategy: CodeStrategy, questions: Sequence[Question], asker: Asker
 ) -> dict[str, Any]:
-    """Close the account and write down the questions of its report, in one step; or what was written down
-    before, where it is the same report."""
+    """Close the account and write down the questions of its report, in one step. Returns what was written
+    before, if it is the same report."""
     texts = [question.text for question in questions]
     strategy.look(questions)
 
     def body(account: Account) -> dict[str, Any]:
         nats = account.last_nats(len(questions))
-        for question in questions:  # What cannot be asked is refused now, before the account is closed.
+        for question in questions:  # A question that cannot be asked is refused before the account is closed.
             strategy.exact(question, nats)
             require_values_inside(question, strategy.training)
         return {
@@ -171,8 +171,8 @@ def read_report(
     part: Part,
     fixed: dict[str, Any],
 ) -> None:
-    """Read the rows for the questions of a report that is fixed, and put all answers into one line of the
-    book; whoever comes later gets what is there."""
+    """Read the rows for the questions of a fixed report, and write all answers into one line of the book. A
+    later call returns that line."""
     part = with_sums(part, questions)
     answers = [
         _answered(strategy, question, part, fixed, place) for place, question in enumerate(questions, 1)
@@ -211,7 +211,7 @@ def _answered(
 
 
 def _clipped(strategy: CodeStrategy, question: Question, part: Part) -> tuple[str, ...]:
-    """What is said where more was clipped than the training part predicts; nobody asks after it, so it is
+    """The note if more values were clipped than the training part predicts. Nobody asks after it, so it is
     free."""
     clipping = clipping_of(question, strategy.training)
     if clipping is None:
@@ -221,8 +221,8 @@ def _clipped(strategy: CodeStrategy, question: Question, part: Part) -> tuple[st
 
 
 def give_report(account: Opened, strategy: CodeStrategy, questions: Sequence[Question], asker: Asker) -> bool:
-    """Close an account with a report on these questions, each once. Returns False where the same report was
-    given before; another one is refused."""
+    """Close an account with a report on these questions, each once. Returns False if the same report was
+    given before. Another report is refused."""
     asked = list({question.key: question for question in questions}.values())
     session, protected = account.session, account.setup.protected
     with session.turn():
@@ -236,7 +236,7 @@ def give_report(account: Opened, strategy: CodeStrategy, questions: Sequence[Que
 
 
 def recorded_report(account: Opened) -> Report | None:
-    """The report that an account's book has; None where it has none (yet)."""
+    """The report that an account's book has; None if it has none."""
     session, records, setup = account.session, account.records, account.setup
     session.read()
     fixed, reported = session.told(FIXED), session.told(REPORTED)

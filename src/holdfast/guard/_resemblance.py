@@ -5,8 +5,8 @@ compare neighbours, and a random sample to compare rows of one group.
 
 Resemblance is a sum over pairs of rows: neighbours, rows some places apart, or rows of one group. Independent
 rows with the same law are exchangeable, so every order of the values is equally likely, whatever their law
-is. The mean and the variance over all orders need two numbers of the pairs: how many there are, and how many
-two of them share a row (``docs/guides/correlated-rows.md`` shows the use).
+is. The mean and the variance over all orders follow from two numbers: how many pairs there are, and how many
+two pairs share a row (``docs/guides/correlated-rows.md`` shows the use).
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ Whole = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Pairs:
-    """What the moments need to know of a set of pairs of rows: ``count`` of them, and in ``overlaps`` cases
-    two of them share a row. ``triangles`` says how many of these cases have their third pair too."""
+    """The facts about a set of pairs of rows that the moments need. There are ``count`` pairs. In
+    ``overlaps`` cases two of them share a row; in ``triangles`` of these the third pair is in the set too."""
 
     count: float
     overlaps: float
@@ -60,8 +60,8 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Resemblance:
-    """How much more alike the rows of a set of pairs are than all rows: the ``correlation``, 0 on average for
-    independent rows, and its ``z``. Independent rows stay within ``spread`` times a limit for z."""
+    """How much more alike the rows of a set of pairs are than all rows. ``correlation`` is 0 on average for
+    independent rows, and ``z`` is its score. Independent rows stay within ``spread`` times a limit for z."""
 
     correlation: float
     z: float
@@ -106,9 +106,10 @@ def agreement_moments(counts: Any, rows: Any, pairs: Pairs) -> tuple[Any, Any]:
 
 
 def centred_ranks(which: Whole, counts: Whole) -> Floats:
-    """The ranks of values, ties in their middle, with mean 0 and mean square 1; all 0 where all are equal.
-    ``which`` of the different values each is, in their order, and how often they occur: ``numpy.unique``
-    tells both.
+    """The ranks of values, ties in their middle, with mean 0 and mean square 1; all 0 if all are equal.
+
+    ``which`` says for each row which of the different values it has, in their order, and ``counts`` how often
+    each occurs: ``numpy.unique`` returns both.
 
     >>> centred_ranks(np.array([0, 1, 1, 2]), np.array([1, 2, 1])).round(3)
     array([-1.414,  0.   ,  0.   ,  1.414])
@@ -120,21 +121,21 @@ def centred_ranks(which: Whole, counts: Whole) -> Floats:
 
 
 def product_resemblance(x: Floats, total: float, pairs: Pairs) -> Resemblance | None:
-    """The correlation of centred values over pairs with the sum ``total`` of products; None where nothing can
+    """The correlation of centred values over pairs with the sum ``total`` of products; None if nothing can
     vary."""
-    squared = np.square(x)  # Sums and no dot products: those wake threads, which takes longer.
+    squared = np.square(x)  # Sums and no dot products: a dot product starts threads, which takes longer.
     rows, squares, fourths = len(x), float(squared.sum()), float(np.square(squared).sum())
     if rows < 4 or not pairs.count > 0 or not squares > 0:
         return None
     mean, variance = product_moments(squares, fourths, rows, pairs)
-    # So many rows carry the sum: as many as are 1 where most are 0.
+    # The number of rows that dominate the sum: if most values are 0 and the others 1, the number of ones.
     carrying = squares**2 / fourths
     scale = pairs.count * squares / rows
     return _compared(total, mean, variance, scale, pairs, pairs.count * (carrying / rows) ** 2)
 
 
 def agreement_resemblance(counts: Any, equal: float, pairs: Pairs) -> Resemblance | None:
-    """The excess of ``equal`` pairs, as a part of what there can be; None where nothing can vary."""
+    """The excess of ``equal`` pairs, as a part of the largest possible excess; None if nothing can vary."""
     rows = len(counts)
     if rows < 4 or not pairs.count > 0:
         return None
@@ -155,11 +156,11 @@ def _compared(
 
 
 def honest_z(z: float, pairs: Pairs, events: float) -> float:
-    """A z-score as small as a normal one would be with the same probability, where few large groups or few
-    rare values make large scores likely.
+    """The z-score of a normal value with the same probability. Few large groups, or few rare values, make
+    large scores likely; this corrects for them.
 
     A sum over few groups is like a χ² with as many degrees of freedom (2m³/t² has its skewness, for m pairs
-    and t triangles), and one over rare values like a Poisson number of ``events``. Both are turned into
+    and t triangles). A sum over rare values is like a Poisson number of ``events``. Both are turned into
     normal scores by the root of their deviance. The lower tails are lighter than normal, so scores below 0
     stay as they are.
     """
@@ -177,19 +178,20 @@ def honest_z(z: float, pairs: Pairs, events: float) -> float:
 
 _STRETCHES = 8
 _LAGS = 12
-# Sorting a table, or a slow change, moves the mean of so many neighbours hardly at all.
+# In a window of so many rows, sorting or a slow change hardly moves the mean.
 _WINDOW = 16
-# A table counts as sorted by a column, in long pieces at least, where at most one step in a hundred goes the
-# other way, and one in ten of those that go anywhere.
+# A table counts as sorted by a column, at least in long pieces, under two conditions. At most one step in a
+# hundred goes the other way, and at most one in ten of the steps that change the value.
 _OTHER_WAY, _OF_CHANGES = 0.01, 0.1
-# Fewer values than this are not looked at.
+# Columns with fewer values than this are not looked at.
 FEWEST = 20
 
 
 @dataclass(frozen=True)
 class Values:
-    """The values of one column or question in the rows that have one. ``codes`` are numbers in the order of
-    the values, ``present`` says which rows have one; ``named`` values are equal or not, and no numbers."""
+    """The values of one column or question, in the rows that have one. ``codes`` are numbers in the order of
+    the values. ``present`` says which rows have a value. ``named`` values are not numbers: they are equal or
+    not."""
 
     name: str
     codes: Floats
@@ -223,7 +225,7 @@ class Values:
 
     @cached_property
     def different(self) -> tuple[Whole, Whole]:
-        """For each value, which of the different ones it is, and how often each of those occurs."""
+        """For each value, its place among the different values, and how often each of those occurs."""
         _, which, counts = np.unique(self.codes, return_inverse=True, return_counts=True)
         return which, counts
 
@@ -234,7 +236,7 @@ class Values:
 
     @property
     def repeats(self) -> Whole:
-        """For each value, how many are equal to it."""
+        """For each value, how many values are equal to it."""
         which, counts = self.different
         return np.asarray(counts[which])
 
@@ -261,8 +263,8 @@ class Ordered:
 
 @dataclass(frozen=True)
 class Looked:
-    """The rows for neighbours (None where rows have no order), and those for groups: chosen at random, so
-    that ``share`` of a group is among them on average."""
+    """The rows to compare neighbours with (None if rows have no order), and the rows to compare groups with.
+    The latter are chosen at random; a share ``share`` of a group is among them on average."""
 
     ordered: Ordered | None
     grouped: Rows
@@ -276,7 +278,7 @@ class Looked:
             return None
         rows, few = training.rows, training.rows.count <= most
         grouped = rows if few and not rows.stays else pilot.rows
-        # Whole groups and stretches are set aside by a model, and a training part of its own is not a part.
+        # A model sets whole groups and stretches aside. A training part that the caller gave is no such part.
         apart = setup.model is not None or "given" in setup.facts["training"]
         of_all = 1.0 if apart else rows.count / (rows.count + setup.protected.rows.count)
         ordered = None
@@ -330,7 +332,7 @@ def values_of(blocks: Sequence[Rows], checked: CheckedQuery, name: str) -> Value
 
 @lru_cache(maxsize=1)
 def _database(process: int) -> Any:
-    """One database for a process, in which nothing is stored: a new one takes longer than a question."""
+    """One empty database for the whole process: opening a new one takes longer than a question."""
     import duckdb
 
     settings = {"enable_external_access": False, "python_enable_replacements": False}
@@ -339,8 +341,8 @@ def _database(process: int) -> Any:
 
 @dataclass(frozen=True)
 class Seen:
-    """What neighbours have in common in one column: next to each other, at some lags, within windows of a few
-    rows; and how the values go with their place."""
+    """How alike neighbours are in one column: next to each other, at some lags, and within windows of a few
+    rows. Also how the values change with their place."""
 
     neighbours: Resemblance
     nearby: Resemblance | None
@@ -352,14 +354,14 @@ class Seen:
 
 
 def look_along(values: Values, stretch: Whole) -> Seen | None:
-    """Look at values in the order of the rows; None where too few differ."""
+    """Look at values in the order of the rows; None if too few differ."""
     codes, inside, x = values.codes, stretch[values.present], values.ranks
     if len(x) < FEWEST or not x.any():
         return None
     lengths = np.bincount(inside)
     counts = values.repeats if values.named else None
     first = _at_lag(1, x, inside, lengths, counts)
-    if first is None:  # No two texts are equal; their order is still to be looked at.
+    if first is None:  # No two texts are equal, but their order can still be looked at.
         counts = None
         first = _at_lag(1, x, inside, lengths, counts)
     if first is None:
@@ -389,8 +391,8 @@ def _at_lag(lag: int, x: Floats, stretch: Whole, lengths: Whole, counts: Whole |
 
 
 def _nearby(x: Floats, stretch: Whole, codes: Floats | None) -> Resemblance | None:
-    """Neighbours against rows a few places away: each window is dealt out by itself, so that what changes
-    slowly, as in a sorted table, does not count."""
+    """Compare neighbours with rows a few places away. Each window is permuted by itself, so that a slow
+    change, as in a sorted table, does not count."""
     windows = len(x) // _WINDOW
     if windows == 0:
         return None

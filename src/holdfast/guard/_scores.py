@@ -21,7 +21,7 @@ Predicted = TypeVar("Predicted")
 
 @dataclass(frozen=True)
 class ScoreRequest:
-    """One score that is asked for; the fields are the arguments of :meth:`ScoreVerbs.score`."""
+    """One requested score; the fields are the arguments of :meth:`ScoreVerbs.score`."""
 
     predictions: object
     target: str
@@ -41,7 +41,7 @@ class ScoreVerbs(Verbs, Generic[Predicted]):
 
     @abstractmethod
     def _scores(self, requests: Sequence[ScoreRequest], *, precise: bool, nats: float | None) -> list[Answer]:
-        """The scores that are asked for, together."""
+        """The requested scores, asked together."""
 
     @abstractmethod
     def _compared(self, a: ScoreRequest, b: ScoreRequest, *, precise: bool, nats: float | None) -> Answer:
@@ -100,8 +100,8 @@ class ScoreVerbs(Verbs, Generic[Predicted]):
 
         ``metric`` is one of "accuracy", "error", "balanced_accuracy", "precision", "recall", "f1" (of
         labels), "auc", "log_loss", "brier" (of probabilities; "auc" of any scores), "mae", "mse", "rmse",
-        "r2" (of numbers). ``positive`` is the label that counts as positive, where it is not the second of
-        two. Numbers are clipped to ``bounds``, those of the target; without them to a range that the training
+        "r2" (of numbers). ``positive`` is the label that counts as positive, if it is not the second of two.
+        Numbers are clipped to ``bounds``, those of the target; without them to a range that the training
         part shows. A log loss is clipped at ``bounds=(0, cap)``, 10 unless you say otherwise.
 
         "brier" is the mean of (probability − outcome)²: an array gives the probability that a target of 0
@@ -109,20 +109,20 @@ class ScoreVerbs(Verbs, Generic[Predicted]):
         and the outcome is 1 where the target is that class. A row without a prediction or a target counts as
         wrong.
 
-        The guess is never a model's score on rows it was fitted on: a model of scikit-learn is fitted again
-        in ``cv`` folds of the training part (three, unless you say otherwise), or bring ``guess``. For a
-        model that cannot be fitted again no guess is supposed, but for "r2", whose interval needs one. The
-        answer's notes say which it was.
+        The guess is never a model's score on rows it was fitted on. A model of scikit-learn is fitted again
+        in ``cv`` folds of the training part (three, unless you say otherwise); or give a ``guess``. A model
+        that cannot be fitted again has no guess, except for "r2", whose interval needs one. The answer's
+        notes say where the guess came from.
 
         The same array, or a model with the same content, is the same question and costs nothing again.
         ``name`` is a label for readers, and never decides what is the same: another model under the same name
         is another question. A model whose content has no stable digest is a new question each time, and the
-        answer's notes say so. One that changes when you let it predict (it counts, or keeps what it saw) is
+        answer's notes say so. A model that changes when it predicts (it counts, or keeps what it saw) is
         another model afterwards; scoring it here does not change it.
 
         Guarantee: as for :meth:`share`; the predictions must not have been made with the protected rows'
-        targets, and for an array the order of the rows must say nothing about them. What is wrong with
-        predictions is told before anything is charged, where public facts or the training rows show it.
+        targets, and for an array the order of the rows must say nothing about them. Mistakes in predictions
+        that public facts or the training rows show are reported before anything is charged.
 
         A service scores expressions only. There is no model to fit again, so ``cv`` and ``name`` do nothing
         there.
@@ -181,7 +181,7 @@ class ScoreVerbs(Verbs, Generic[Predicted]):
         precise: bool = False,
         nats: float | None = None,
     ) -> Answer:
-        """The score of the predictions ``a`` less that of ``b``, row by row: both are right or wrong about
+        """The score of the predictions ``a`` less that of ``b``, row by row. Both are right or wrong about
         the same rows, so this is much narrower than two scores. The arguments are those of :meth:`score`.
 
         Guarantee: as for :meth:`score`.

@@ -1,5 +1,5 @@
-"""Before the first question: open the rows, set the training part aside, check that columns go together,
-and write down what is public."""
+"""Before the first question: open the rows, set the training part aside, check that the columns of both
+parts agree, and write down what is public."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PILOT_ROWS = 20_000
 _END = 1 << 18
 KEYED = "keyed "
 """How a digest of content begins in a book."""
-# What a seed decides besides the split, each by draws of its own.
+# A seed also decides these, each by draws of its own.
 _FOR_ORDER, _FOR_FEW = 1, 2
 
 _SAME_LAW = "The rows are a random sample of the population that the answers are about."
@@ -71,7 +71,7 @@ _KIND = {
 
 @dataclass(frozen=True)
 class _Parts:
-    """Who is protected and who is not, and what that needs."""
+    """Which rows are protected and which are not, and the facts behind that."""
 
     protected: Part
     training: Part | None
@@ -96,10 +96,10 @@ def set_up(
     in_units: bool = False,
     blocks: bool = True,
 ) -> Setup:
-    """Open ``data`` and find the training part: the caller's, or a share of the rows by the model's rule
-    ("The training part" in ``docs/theory/code-guard.md``), or by a key. Where they are ``shuffled``, the
+    """Open ``data`` and choose the training part. It is the caller's, or a share of the rows by a key or by
+    the rule of the model ("The training part" in ``docs/theory/code-guard.md``). If ``shuffled``, the
     protected rows are put into a random order. With ``in_units`` the rows are also divided into independent
-    units, where the model knows any: clusters, or with ``blocks`` several layouts of blocks."""
+    units, if the model has any: clusters, or with ``blocks`` several layouts of blocks."""
     if dependence is not None and not isinstance(dependence, Dependence):
         raise InvalidArgument(
             "dependence", "a model from holdfast.dependence, or None", dependence, of="Guard"
@@ -153,7 +153,7 @@ def set_up(
         facts["public_categories"] = sorted(rows.public_categories)
     facts |= {"rows": protected.rows.count, "training_rows": training.rows.count if training else 0}
     nullable = training.rows.nullable_columns() if training else frozenset()
-    # A few training rows, for what a question needs to know besides its guess.
+    # A few training rows, for facts other than the guess.
     pilot = None if training is None else random_few(training, _PILOT_ROWS, seed)
     for part in (protected, training, pilot):
         if part is not None:
@@ -191,8 +191,8 @@ def _whole(rows: Rows) -> Part:
 
 
 def _with_given(rows: Rows, train: Any, model: Dependence, failure: float) -> _Parts:
-    """The caller's training part: copied unless it is too large, or asked otherwise than the protected rows
-    are. Of a series it is what came before, so that a gap is left out of the protected rows."""
+    """The caller's training part. It is copied if it is small, or if its engine is not that of the protected
+    rows. In a series it comes before the protected rows, so a gap is left out of those."""
     training_rows = open_rows(train)
     require_columns(training_rows.schema, "the training part", rows.schema, "the data")
     if model.fitted_rows > training_rows.count:
@@ -218,7 +218,7 @@ def _with_given(rows: Rows, train: Any, model: Dependence, failure: float) -> _P
 
 
 def model_of(rows: Rows, dependence: Dependence | None, split_by: str | None = None) -> Dependence:
-    """The model about these rows. Rows with the same value of ``split_by`` are clusters, unless the caller
+    """The model of these rows. Rows with the same value of ``split_by`` are clusters, unless the caller
     says otherwise; a model that takes them for independent is refused."""
     if isinstance(dependence, Clusters) and dependence.column is not None:
         if split_by not in (None, dependence.column):
@@ -248,7 +248,7 @@ def model_of(rows: Rows, dependence: Dependence | None, split_by: str | None = N
 
 
 def _declared_model(model: Dependence) -> dict[str, Any]:
-    """How whoever goes on with an account says the same model again, where a word does."""
+    """The options that state the same model again when the account is continued, if a word can."""
     if isinstance(model, Clusters) and model.column is not None:
         return {"clusters": model.column}
     if isinstance(model, Mixing) and model.constant == 1.0:
@@ -269,7 +269,7 @@ def _with_sizes(rows: Rows, clusters: Clusters) -> Clusters:
 
 
 def _split(rows: Rows, model: Dependence, share: float, seed: int, failure: float) -> _Parts:
-    """A share of rows that are in memory, by the model's own rule."""
+    """A share of the rows in memory, by the model's own rule."""
     if rows.count < 4:
         raise NotEnoughRows(4, rows.count, what="A guard that sets its own training part aside")
     split = _split_of(rows, model, share, np.random.default_rng(seed), failure)
@@ -291,8 +291,8 @@ def _split_of(rows: Rows, model: Dependence, share: float, rng: np.random.Genera
 
 
 def _split_in_place(rows: Rows, model: Dependence, share: float, seed: int, key: str | None) -> _Parts:
-    """A share of rows that stay where they are: any choice made without the data will do for independent
-    rows, whole clusters go one way, and no list of the rows is needed."""
+    """A share of rows that stay where they are. For independent rows, any choice made without the data is
+    valid. All rows of a cluster go to the same part, and no list of the rows is needed."""
     clusters = isinstance(model, Clusters) and model.column is not None
     if not (clusters or isinstance(model, Independent)):
         raise QueryRejected(
@@ -321,8 +321,8 @@ def with_units(
     whole: Dependence,
     layouts: Sequence[Layout],
 ) -> tuple[Part, Part | None]:
-    """Both parts with their rows in independent units, where the model of the protected rows knows any;
-    ``whole`` is the model of all rows."""
+    """Both parts with their rows in independent units, if the model of the protected rows has any; ``whole``
+    is the model of all rows."""
     parts = [part for part in (protected, training) if part is not None]
     if isinstance(model, Clusters) and isinstance(whole, Clusters):
         divided = [replace(part, units=(_in_clusters(part, model, whole),)) for part in parts]
@@ -341,8 +341,8 @@ def _in_clusters(part: Part, model: Clusters, whole: Clusters) -> Part:
 
 
 def _numbers(part: Part, model: Clusters, whole: Clusters) -> Any:
-    """The number of each row's cluster, where clusters stand one after the other. A training part that the
-    caller gave is only looked at for how clusters vary, and is cut into such as are usual."""
+    """The number of each row's cluster, for clusters that stand one after the other. A training part of the
+    caller only shows how clusters vary, and is cut into clusters of the usual size."""
     if part.mask is not None:
         return np.repeat(np.arange(len(whole.cluster_sizes)), whole.cluster_sizes)[part.mask]
     if not part.training:
@@ -361,25 +361,26 @@ def _in_blocks(part: Part, layout: Layout) -> Part:
 
 
 def _places(*masks: Any) -> str:
-    """A digest of which rows are in which part. They follow from the seed; but if another version of numpy
-    drew otherwise, rows that were protected would be shown."""
+    """A digest of which rows are in which part. The seed decides them. But if another version of numpy drew
+    other numbers, protected rows would be shown; the digest notices that."""
     return hashlib.sha256(b"".join(np.packbits(mask).tobytes() for mask in masks)).hexdigest()
 
 
 def _declared(rows: Rows) -> tuple[str, ...]:
-    """What is assumed of categories that the caller calls public."""
+    """The assumption about categories that the caller calls public."""
     names = ", ".join(map(repr, sorted(rows.public_categories)))
     return (_PUBLIC_CATEGORIES.format(names),) if names else ()
 
 
 def _staying(rows: Rows) -> tuple[str, ...]:
-    """What is assumed of rows that were not copied."""
+    """The assumption about rows that were not copied."""
     return (_UNCHANGED.format(rows.where),) if rows.stays else ()
 
 
 def _shuffled(part: Part, seed: int) -> tuple[Part, dict[str, Any]]:
-    """A part in a random order, for questions that read rows of their own, and what the book says of it: a
-    digest of the order too, because a version of numpy that drew otherwise would give rows out twice."""
+    """A part in a random order, for questions that read rows of their own, and what the book says about it.
+    The book also has a digest of the order: a version of numpy that drew another order would read rows
+    twice."""
     part.rows.require_blocks()
     places = np.random.default_rng([seed, _FOR_ORDER]).permutation(part.rows.count)
     order = {"seed": seed, "check": hashlib.sha256(places.astype("<i8").tobytes()).hexdigest()}
@@ -403,7 +404,7 @@ def random_few(part: Part, most: int, seed: int) -> Part:
 
 
 def require_columns(part: Schema, name: str, wanted: Schema, of: str) -> None:
-    """Refuse a part that lacks a column of another, or has one of another kind there."""
+    """Refuse a part that lacks a column of the other part, or has it with another type."""
     for column, expected in wanted.items():
         if column not in part:
             raise QueryRejected(f"Column {column!r} of {of} is not in {name}; both need the same columns.")
@@ -439,10 +440,10 @@ def require_described(question: Question, columns: frozenset[str], model: str) -
 
 @dataclass(frozen=True)
 class Content:
-    """One digest of the rows as they are now. It is never shown as it is: whoever knows a table but for a few
-    values would find those by trying.
+    """One digest of the current rows. It is never shown: anybody who knows all but a few values of a table
+    could find those by trying.
 
-    ``former`` is what books said before contents were looked after; None where they had no word for it.
+    ``former`` is what books said before contents were recorded; None if they could not describe it.
     """
 
     digest: bytes = field(repr=False)
@@ -450,9 +451,9 @@ class Content:
 
     @classmethod
     def of(cls, data: Any, rows: Rows) -> Content:
-        """Of files what is in them, or their lengths and ends where they are too large to be copied; of other
-        rows that are copied each value, in order; else where they are. Always the columns and how many rows
-        there are."""
+        """Digest the rows. Of files: their bytes, or their lengths and ends if they are too large to copy. Of
+        other rows that are copied: each value, in order. Else: where they are. Always: the columns and the
+        number of rows."""
         digest = hashlib.sha256(f"{rows.count} {_as_books_say(rows)!r}".encode())
         if rows.in_database:
             digest.update(rows.where.encode())
@@ -470,12 +471,12 @@ class Content:
         return cls(digest.digest(), former)
 
     def under(self, key: bytes) -> str:
-        """What a book says about the rows: nothing to whoever has not got its key, which is in no export."""
+        """How a book names the rows. It says nothing without the book's key, which is in no export."""
         return KEYED + hmac.new(key, self.digest, "sha256").hexdigest()
 
 
 def _as_books_say(rows: Rows) -> Schema:
-    """The columns in the words of the first books: a time with a zone could only be asked about on Spark."""
+    """The columns as the first books wrote them: only Spark accepted times with a zone then."""
     if rows.schema.dialect.engine == "Spark":
         return rows.schema
     return Schema({name: "other" if column.zoned else column for name, column in rows.schema.items()})
@@ -486,7 +487,7 @@ def _is_local(data: Any, rows: Rows) -> bool:
 
 
 def _take_in(digest: Any, path: Path, *, whole: bool) -> None:
-    """A file's content, or its length and its end: a Parquet file says there what is where in it."""
+    """A file's bytes, or its length and its end: the end of a Parquet file says where everything is."""
     with path.open("rb") as file:
         if not whole:
             size = path.stat().st_size

@@ -1,4 +1,4 @@
-"""The words in which a table is asked, the same for a guard and for a client of a service."""
+"""The verbs that ask a table, the same for a guard and for a client of a service."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 
 class Verbs(ABC):
-    """What can be asked. Every verb takes ``where`` (only these rows enter), ``guess`` (what you expect),
-    ``nulls`` (what a row without a value counts as, or "skip"), and ``precise`` or ``nats`` (a finer answer
-    for more of the account, as in :meth:`ask`).
+    """What can be asked. Every verb takes ``where``, ``guess``, ``nulls``, and ``precise`` or ``nats``.
+
+    Only the rows of ``where`` enter. ``guess`` is what you expect. ``nulls`` is what a row without a value
+    counts as, or "skip". ``precise`` or ``nats`` buy a finer answer, as in :meth:`ask`.
 
     Each is also a question text of the same name, as in
     ``guard.ask("difference(spend, arm = 'b', arm = 'a', 0, 500)")``.
@@ -28,12 +29,13 @@ class Verbs(ABC):
     ``y`` are expressions over the columns of one row, as SQL text or as ibis. ``by`` names a column, or two,
     whose values make groups. ``claim`` is a text such as "mean(x, 0, 1) > 0.5".
 
-    Verbs that score take ``predictions``, the column ``target`` that they are compared with, the ``metric``,
-    the label ``positive`` that counts as positive, the number of folds ``cv`` that give the guess, and a
-    ``name`` (or ``names``) for readers. ``asker`` is the person who asks, where several share an account.
+    Verbs that score take ``predictions`` and the column ``target`` that they are compared with. ``metric``
+    names the score, and ``positive`` the label that counts as positive. ``cv`` is the number of folds that
+    give the guess. ``name`` (or ``names``) is a label for readers. ``asker`` is the person who asks, if
+    several share an account.
 
-    Guarantee: the interval holds together with all others of the account (see :class:`holdfast.Guard`). What
-    each rests on is proved in ``docs/theory/statistics.md``.
+    Guarantee: the interval holds together with all others of the account (see :class:`holdfast.Guard`). The
+    proofs are in ``docs/theory/statistics.md``.
     """
 
     @abstractmethod
@@ -51,7 +53,7 @@ class Verbs(ABC):
     @property
     @abstractmethod
     def _columns(self) -> Any:
-        """The columns that deferred ibis expressions are about; None where they are not known."""
+        """The columns that deferred ibis expressions refer to; None if they are not known."""
 
     def _asked(self, query: Query, precise: bool, nats: float | None) -> Any:
         answer = self.table if query.by else self.ask
@@ -299,8 +301,9 @@ class Verbs(ABC):
         """The mean of ``x`` in a first group of rows less its mean in a second one: an A/B test in one
         question.
 
-        ``between`` is two conditions, as a pair or as one text with a comma, or a column with two values:
-        then the later value is the first group. A condition as ``x`` counts 0 or 1 and needs no bounds.
+        ``between`` is two conditions, as a pair or as one text with a comma, or a column with two values.
+        With a column, the later value is the first group. A condition as ``x`` counts 0 or 1 and needs no
+        bounds.
         """
         query = queries.difference(
             x,
@@ -327,7 +330,7 @@ class Verbs(ABC):
         nats: float | None = None,
     ) -> Answer:
         """How much larger the mean of ``x`` is in a first group of rows than in a second one, relative to the
-        second: 0.1 is a tenth more. ``x`` is not negative; ``between`` is that of :meth:`difference`."""
+        second: 0.1 is a tenth more. ``x`` is not negative; ``between`` is as in :meth:`difference`."""
         query = queries.lift(
             x, between=between, bounds=bounds, where=where, guess=guess, nulls=nulls, schema=self._columns
         )
@@ -428,8 +431,8 @@ class Verbs(ABC):
         precise: bool = False,
         nats: float | None = None,
     ) -> Curve:
-        """The whole distribution of an expression at once: which share of it is at most t, at 64 quantiles of
-        the training part, in one band around the training part's own.
+        """The whole distribution of an expression at once: which share of it is at most t, at 64 quantiles
+        of the training part, in one band around the training part's own distribution.
 
         Guarantee: all points hold together, with all other answers of the account.
         """
@@ -444,6 +447,6 @@ class Verbs(ABC):
         where: ExpressionLike | None = None,
         nulls: NullValue = None,
     ) -> Table:
-        """The share of rows in each bin, read off :meth:`cdf`, which is asked for if it was not. ``bins`` is
+        """The share of rows in each bin, read off :meth:`cdf`, which is asked first if necessary. ``bins`` is
         their number, over what the training part shows, or their edges."""
         return self.table(queries.histogram(x, bins, where=where, nulls=nulls, schema=self._columns))

@@ -1,7 +1,7 @@
 """The reusable holdout (BDP Algorithm 1), and the code guard behind the same interface.
 
-The training part answers until the holdout disagrees. ``CodeHoldout`` faces the same analyst with the code
-guard, for comparison.
+The training part answers until the holdout disagrees. ``CodeHoldout`` answers the same questions with the
+code guard, for comparison.
 """
 
 from __future__ import annotations
@@ -39,16 +39,17 @@ if TYPE_CHECKING:
     from holdfast.queries import Query
     from holdfast.typing import Seed, TableLike
 
-    # It is given all rows of a part, and returns a number for each of them, or one number.
+    # A question as a function: it gets all rows of a part, and returns a number for each of them, or one
+    # number.
     Function = Callable[[Any], Any]
 
 _NAME, _ALGORITHM = "ReusableHoldout", "BDP Algorithm 1"
 _MANY = 1_000_000
 _MEANS = "Each value lies in [0, 1] and a mean moves by at most 1/n with one row: sums are exact integers."
 _CHECKED = (
-    "Threshold, comparison and answer carry exact Laplace noise on one grid; the threshold is drawn anew "
+    "Threshold, comparison and answer carry exact Laplace noise on one grid; the threshold is drawn again "
     "after every release.",
-    "Everything that is left is in the account before the holdout is read.",
+    "Before the holdout is read, the whole remaining budget counts as spent.",
 )
 _FUNCTIONS = (
     "Each function gives a row's value from that row alone.",
@@ -68,9 +69,9 @@ class ReusableHoldout:
     the holdout, with noise, at most ``budget`` times.
 
     Guarantee: all that ever leaves is 9·budget/(4·noise·n)-differentially private in the n holdout rows
-    (``privacy``, ``bayesian_privacy``); with probability ``confidence`` the interval of every answer contains
+    (``privacy``, ``bayesian_privacy``). With probability ``confidence`` the interval of every answer contains
     the expectation of its question, however the questions were chosen. Intervals are narrow before the first
-    release and wide after a few: the theorem asks for millions of rows (``holdfast.plan`` says how many).
+    release and wide after a few: the theorem needs millions of rows (``holdfast.plan`` says how many).
     Assumes: the holdout follows ``dependence`` (independent rows when it is not given) and is independent of
     the training part; a function looks at each row alone. Not checkable; the certificate says so.
     Reference: BDP Algorithm 1 and Theorem 2 after Dwork et al. 2015; intervals: Holdfast,
@@ -78,9 +79,9 @@ class ReusableHoldout:
 
     ``train`` and ``holdout`` are tables as :class:`Guard` takes them, or arrays and other objects with a
     length, which only functions can read. ``threshold`` and ``noise`` are in units of a mean in [0, 1]; for a
-    statistic with a declared sensitivity, of n times that. ``budget`` is how often the holdout may speak.
-    With ``queries`` the number of questions is fixed, and intervals are a little narrower. ``seed`` works
-    only together with ``simulation=True``, for experiments in which nothing is protected.
+    statistic with a declared sensitivity, in units of n times that. ``budget`` is how often the holdout may
+    answer. With ``queries`` the number of questions is fixed, and intervals are slightly narrower. ``seed``
+    works only together with ``simulation=True``, for experiments in which nothing is protected.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -137,16 +138,15 @@ class ReusableHoldout:
         """The mean of ``f`` over the distribution: from the training part if the holdout agrees, else from
         the holdout with noise.
 
-        ``f`` is a function that is given all rows of a part and returns one value in [0, 1] for each, or a
-        share or mean as :meth:`Guard.ask` takes it. With ``sensitivity`` Δ it is a function that returns one
-        number, which moves by at most Δ when one of the n holdout rows takes any other value: a sum, a
+        ``f`` is a function that gets all rows of a part and returns one value in [0, 1] for each, or a share
+        or mean as :meth:`Guard.ask` takes it. With ``sensitivity`` Δ it is a function that returns one
+        number. The number moves by at most Δ if one of the n holdout rows takes any other value: a sum, a
         clipped variance, the share of the most frequent value. Threshold, noise and intervals are then in
-        units of nΔ, the price is the same, and the true value is the statistic's expectation over holdouts of
-        n rows.
-        Raises :class:`~holdfast.errors.BudgetSpent` once the holdout has spoken ``budget`` times (the "⊥" of
-        the algorithm), and :class:`~holdfast.errors.QueryRejected` where ``f`` does not fit the training
-        rows, which costs nothing. A function that fails on the holdout alone closes it: no price covers what
-        that reveals, so nothing may be asked afterwards.
+        units of nΔ. The price is the same, and the true value is the statistic's expectation over holdouts of
+        n rows. Raises :class:`~holdfast.errors.BudgetSpent` once the holdout has answered ``budget`` times
+        (the "⊥" of the algorithm), and :class:`~holdfast.errors.QueryRejected` if ``f`` does not fit the
+        training rows, which costs nothing. A function that fails only on the holdout closes it: no price
+        covers what that reveals, so nothing may be asked afterwards.
         Guarantee: the interval holds together with all others (see :class:`ReusableHoldout`).
         """
         with self._lock:
@@ -178,7 +178,7 @@ class ReusableHoldout:
 
     @property
     def bayesian_privacy(self) -> BayesianDP:
-        """The same for one who knows other rows, under the model of dependence."""
+        """The same for somebody who knows other rows, under the model of dependence."""
         return self._bayesian
 
     @property
@@ -188,13 +188,13 @@ class ReusableHoldout:
 
     @property
     def left(self) -> Left:
-        """What is left: nats, and how often the holdout may still speak."""
+        """What is left: nats, and how often the holdout may still answer."""
         releases = 0 if self._closed else self.budget - self._released
         more = _MANY if self.queries is None else self.queries - self._asked
         confirmed = more if releases else 0
         often = "once" if releases == 1 else f"{releases:,} times"
         words = (
-            f"the holdout may speak {often} more; answers from the training part are free"
+            f"the holdout may answer {often} more; answers from the training part are free"
             if confirmed
             else "nothing may be asked any more"
         )
@@ -208,7 +208,7 @@ class ReusableHoldout:
 
     @property
     def certificate(self) -> Certificate:
-        """What all answers together rest on."""
+        """The certificate of all answers together."""
         return self._certificate({"questions": self._asked, "releases": self._released})
 
     def __repr__(self) -> str:
@@ -237,13 +237,13 @@ class ReusableHoldout:
         return rejected
 
     def _require(self, question: HoldoutQuestion) -> None:
-        """Refuse where the budget is spent; that it is spent is known to everyone."""
+        """Refuse if the budget is spent. Everyone may know that it is spent."""
         if self.left.confirmed > 0:
             return
         if self._closed:
             reason = "a question failed on the holdout, and nothing may be asked after that"
         elif self._released >= self.budget:
-            reason = f"the holdout has spoken {self.budget:,} times, as often as it may"
+            reason = f"the holdout has answered {self.budget:,} times, as often as it may"
         else:
             reason = f"all {self.queries:,} questions have been asked"
         raise BudgetSpent(
@@ -261,9 +261,9 @@ class ReusableHoldout:
         return self._draw(self._noise.threshold, self._noise.on_grid(Fraction(self.threshold)))
 
     def _compare(self, question: HoldoutQuestion, guess: Fraction) -> float | None:
-        """Read the holdout, the only place that does: a noisy value if it disagrees, else None.
+        """Read the holdout. No other method does. Returns a noisy value if it disagrees, else None.
 
-        Of a statistic it is how far the holdout's value is above the training part's.
+        For a statistic the value is how far the holdout's value is above the training part's.
         """
         value = self._read(question)
         if question.one_number:
@@ -327,8 +327,8 @@ class ReusableHoldout:
     def _of_statistic(
         self, question: HoldoutQuestion, guess: Fraction, released: float | None, half: float
     ) -> tuple[float, float, float]:
-        """Value and interval in the statistic's own units; without ends where the holdout may be farther away
-        than can be told."""
+        """Value and interval in the statistic's own units. The interval is unbounded if the holdout may be
+        farther away than floats can show."""
         apart = released or 0.0
         value = float((guess + Fraction(apart)) * question.unit)
         if abs(apart) + half >= self._noise.farthest:
@@ -376,7 +376,7 @@ _CODE_NAME = "CodeHoldout"
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionQuestion(Question):
-    """The mean of a function with values in [0, 1]; what it is on the training rows is known already."""
+    """The mean of a function with values in [0, 1]. Its value on the training rows is known already."""
 
     function: FunctionOfRows
     parts: TwoParts
@@ -384,7 +384,7 @@ class FunctionQuestion(Question):
 
     @classmethod
     def of(cls, function: FunctionOfRows, parts: TwoParts) -> FunctionQuestion:
-        """The question, with a key of its own: two functions are never known to be the same."""
+        """The question, with a key of its own: nobody can tell whether two functions are the same."""
         return cls(
             key=secrets.token_hex(16),
             text=function.text,
@@ -414,9 +414,9 @@ class CodeHoldout:
     only a surprise costs.
 
     Guarantee: with probability ``confidence`` the interval of every answer contains the expectation of its
-    question, however the questions were chosen (``docs/theory/code-guard.md``). No noise, no budget to fix in
-    advance; with ``error`` no interval is wider than that on either side, and questions that would need one
-    are refused with :class:`~holdfast.errors.BudgetSpent`.
+    question, however the questions were chosen (``docs/theory/code-guard.md``). It needs no noise and no
+    budget that is fixed in advance. With ``error`` no interval is wider than that on either side, and
+    questions that would need a wider one are refused with :class:`~holdfast.errors.BudgetSpent`.
     Assumes: the holdout follows ``dependence`` (independent rows when it is not given) and is independent of
     the training part; a function looks at each row alone. Not checkable; the certificate says so.
     Reference: docs/theory/code-guard.md, "The theorem".
@@ -493,7 +493,7 @@ class CodeHoldout:
 
     @property
     def certificate(self) -> Certificate:
-        """What all answers together rest on."""
+        """The certificate of all answers together."""
         return self._guard.certificate
 
     def __repr__(self) -> str:
@@ -501,5 +501,5 @@ class CodeHoldout:
 
 
 def _table(rows: Any, data: Any) -> Any:
-    """The table itself, or, where only functions can read the rows, their numbers in its place."""
+    """The table itself. If only functions can read the rows, their numbers take its place."""
     return {"row": np.arange(len(data))} if rows is None else data

@@ -3,7 +3,7 @@
 A question is a function of all rows of a part that gives one value in [0, 1] for each, or a share or mean of
 an expression. Values are counted in whole steps of 2⁻²⁴, so a mean is a ratio of whole numbers, and changing
 one of n rows moves it by at most 1/n, without any rounding. A statistic of any other kind declares its
-sensitivity; it is measured in units of n times that, so one row moves it by at most 1/n too.
+sensitivity. It is measured in units of n times that, so one row moves it by at most 1/n too.
 
 The three noises (threshold, comparison, answer) are Laplace noise rounded to whole steps of one grid. The
 difference and the value they are added to are rounded to that grid first, and one row moves either by at most
@@ -12,7 +12,7 @@ threshold, twice as many on the comparison that fires, and once as many on the a
 for scales of 1, 2 and 4 units. The unit is the least number of steps for which that is at most 9/(4·noise·n).
 
 Half-widths hold together and are fixed in advance. Round r begins after the r-th release. Within a round all
-answers are training values, so its questions are a function of the first r rounds alone, and only what those
+answers are training values, so its questions are a function of the first r rounds alone. Only what those
 rounds revealed is paid for: nothing in round 0. Each round may fail with probability β/((r+1)(r+2)): half of
 it for the means of the holdout, a quarter each for the comparisons and for the released answer.
 Proof: ``docs/theory/reusable-holdout.md``.
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from holdfast.engines import Rows
 
 
-# With at least 2⁻³² of the noise for a step, values in [0, 1] are below 2⁵³ steps: floats hold them exactly.
+# If a step is at least 2⁻³² of the noise, values in [0, 1] are below 2⁵³ steps: floats hold them exactly.
 _RESOLUTION = 32
 _MOST_UNITS = 2**40
 
@@ -88,22 +88,22 @@ class SparseNoise:
 
     @cached_property
     def threshold(self) -> Noise:
-        """What is added to the threshold, once a round."""
+        """The noise of the threshold, drawn once a round."""
         return self._noise(1)
 
     @cached_property
     def comparison(self) -> Noise:
-        """What is added to each difference of training and holdout."""
+        """The noise of each difference of training and holdout."""
         return self._noise(2)
 
     @cached_property
     def answer(self) -> Noise:
-        """What is added to a value that is released."""
+        """The noise of a released value."""
         return self._noise(4)
 
     @property
     def farthest(self) -> float:
-        """The largest difference that floats hold in whole steps; what is farther is taken for this."""
+        """The largest difference that floats hold in whole steps. Larger ones are replaced by it."""
         return math.ldexp(self.grid, 52)
 
     def on_grid(self, value: Fraction) -> float:
@@ -171,7 +171,7 @@ class ValuesOfRows(ABC):
         return self.sums(part).mean
 
     def must_give(self, rows: int) -> str:
-        """What it must do on so many training rows, in words."""
+        """What a function must return on so many training rows, in words."""
         return f"must give one number in [0, 1] for each of the {rows:,} training rows, and no NaN."
 
 
@@ -214,7 +214,7 @@ class ExpressionOfRows(ValuesOfRows):
 
 @dataclass(frozen=True)
 class StatisticOfRows:
-    """Any number that a function makes of all rows, in units of n times its declared sensitivity."""
+    """Any number that a function computes from all rows, in units of n times its declared sensitivity."""
 
     function: Callable[[Any], Any]
     text: str
@@ -232,7 +232,7 @@ class StatisticOfRows:
         return Fraction(value.item()) / self.unit
 
     def must_give(self, rows: int) -> str:
-        """What it must do on the training rows, in words."""
+        """What a function must return on the training rows, in words."""
         return "has a declared sensitivity and must give one finite number for the training rows."
 
 
@@ -266,8 +266,8 @@ class RowsOf:
             self.rows.seal()
 
     def shown(self) -> Any:
-        """What a function is given: a pandas frame for a table, else an object like the one that was brought.
-        It is a copy, or cannot be written to: whatever a function does to it, the rows stay as they are."""
+        """The argument of a function: a pandas frame for a table, else an object like the given one. It is a
+        copy, or read-only: whatever a function does to it, the rows stay as they are."""
         if self._sealed:
             require_unsealed()
         if isinstance(self._own, np.ndarray) and not self._own.dtype.hasobject:
@@ -276,8 +276,8 @@ class RowsOf:
 
 
 def _copy(data: Any, argument: str, *, of: str) -> Any:
-    """The rows as our own. An array is copied once and cannot be written to; anything else is copied for
-    every function that sees it. An array in a file that was opened for reading stays there."""
+    """Our own copy of the rows. An array is copied once and is read-only. Anything else is copied for every
+    function that sees it. An array in a file that was opened for reading stays there."""
     if isinstance(data, np.memmap) and not data.flags.writeable:
         return data
     if isinstance(data, np.ndarray) and not data.dtype.hasobject:
@@ -304,7 +304,7 @@ class TwoParts:
             )
 
     def statistic(self, f: Any, sensitivity: Any, *, of: str) -> StatisticOfRows:
-        """A statistic of the caller's own, with how far one holdout row can move it."""
+        """The caller's own statistic, with how far one holdout row can move it."""
         sensitivity = checks.real(sensitivity, "sensitivity", "(0, inf)", of=of)
         if isinstance(f, (str, Query)) or not callable(f):
             raise InvalidArgument("f", "a function of the rows, where a sensitivity is declared", f, of=of)
@@ -312,7 +312,8 @@ class TwoParts:
         return StatisticOfRows(f, f"{name}(rows)", self.holdout.count * Fraction(sensitivity))
 
     def question(self, f: Any, *, of: str) -> FunctionOfRows | ExpressionOfRows:
-        """What ``f`` asks: a function, a query record or a text; refused here without reading the holdout."""
+        """The question of ``f``: a function, a query record or a text. Refused here without reading the
+        holdout."""
         if isinstance(f, (str, Query)):
             return self._expression(f)
         if not callable(f):
@@ -331,18 +332,18 @@ class TwoParts:
         return ExpressionOfRows(checked)
 
     def level_in_training(self, question: HoldoutQuestion) -> Fraction:
-        """The value on the training rows, in the question's units; what is wrong with it shows here."""
+        """The value on the training rows, in the question's units. Errors of the function are raised here."""
         with self._refusing(question):
             return question.level(self.train)
 
     def sums_in_training(self, question: FunctionOfRows) -> ValueSums:
-        """The values of a ``question`` on the training rows, added up; what is wrong with them shows here."""
+        """The values of a ``question`` on the training rows, added up. Wrong values are refused here."""
         with self._refusing(question):
             return question.sums(self.train)
 
     @contextmanager
     def _refusing(self, question: HoldoutQuestion) -> Iterator[None]:
-        """Refuse a question that does not fit the training rows, where it costs nothing."""
+        """Refuse a question that does not fit the training rows. That costs nothing."""
         try:
             yield
         except NotValues:
@@ -372,11 +373,11 @@ class Promise:
 
     @cached_property
     def statistic_tail(self) -> Tail:
-        """How far any statistic is that one row moves by at most 1/n."""
+        """How far a statistic is from its expectation, if one row moves it by at most 1/n."""
         return self.model.statistic_tail()
 
     def step_nats(self, step: int) -> float:
-        """ln(1/w) of the weight of a question among all that may come."""
+        """ln(1/w), where w is the weight of a question among all that may come."""
         return Weights().nats(step) if self.queries is None else math.log(self.queries)
 
     def _round_nats(self, releases: int) -> float:
@@ -392,7 +393,8 @@ class Promise:
         return self.tail.radius_at(nats) + RESOLUTION
 
     def _chosen_nats(self, releases: int) -> float:
-        """Nats of a question of this round besides its weight: its share, and what earlier rounds told."""
+        """Nats of a question of this round besides its weight: its share, and what earlier rounds
+        revealed."""
         share = self._round_nats(releases) + _LN2
         if releases == 0:
             return share

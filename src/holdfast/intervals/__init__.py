@@ -1,26 +1,24 @@
 """Confidence intervals for a query fixed in advance, with the error probability in nats: nats = ln(1/δ).
 
-Nothing underflows: the code guard asks for thousands of nats, where δ is no float. Every function says which
-δ is meant: the whole error, both sides together. What makes a query fixed in advance is not decided here; see
-``holdfast.guard``.
+Nothing underflows: the code guard asks for thousands of nats, where δ is too small for a float. Every
+function says which δ it means: the whole error, both sides together. ``holdfast.guard`` makes sure that a
+query is fixed in advance; this room does not check it.
 
-=================================== ========================================================================
-:func:`clopper_pearson`             shares, exactly
-:func:`kl`                          shares and bounded means, from the mean alone
-:func:`hoeffding`                   bounded means, with a width that does not depend on the data
-:func:`empirical_bernstein`         bounded means of small variance, from mean and variance
-:func:`e_mean`                      bounded means of any variance, from mean and variance, with rates from
-                                    other rows (:func:`e_mean_rates`)
-:func:`betting`                     bounded means of small variance, from the rows in their order
-:func:`chain_share`                 shares of a stationary Markov chain, from the norm of its operator
-:func:`chain_mean`                  bounded means of such a chain (:func:`chain_mean_radius` predicts widths)
-:func:`quantile`                    quantiles, any distribution
-:func:`from_tail`                   any statistic with a tail, dependent rows included
-:func:`of_filtered_mean`            means under a filter (dependent rows: :func:`filtered_from_tail`)
-:func:`difference`, :func:`ratio`   intervals made of two
-:func:`gain_steps`                  paired gains: better at all, and by how many steps (:func:`sign_test`,
-                                    :func:`certified_gain`; :func:`mean_interval` for the scores themselves)
-=================================== ========================================================================
+* :func:`clopper_pearson`: shares, exactly
+* :func:`kl`: shares and bounded means, from the mean alone
+* :func:`hoeffding`: bounded means, with a width that does not depend on the data
+* :func:`empirical_bernstein`: bounded means of small variance, from mean and variance
+* :func:`e_mean`: bounded means of any variance, from mean and variance, with rates from other rows
+  (:func:`e_mean_rates`)
+* :func:`betting`: bounded means of small variance, from the rows in their order
+* :func:`chain_share`: shares of a stationary Markov chain, from the norm of its operator
+* :func:`chain_mean`: bounded means of such a chain (:func:`chain_mean_radius` predicts widths)
+* :func:`quantile`: quantiles, any distribution
+* :func:`from_tail`: any statistic with a tail, dependent rows included
+* :func:`of_filtered_mean`: means under a filter (dependent rows: :func:`filtered_from_tail`)
+* :func:`difference`, :func:`ratio`: intervals made of two
+* :func:`gain_steps`: paired gains, better at all and by how many steps (:func:`sign_test`,
+  :func:`certified_gain`; :func:`mean_interval` for the scores themselves)
 
 Names that are imported ``as`` themselves are for other packages of Holdfast.
 """

@@ -1,9 +1,10 @@
 """Shares and means of a stationary Markov chain, from the norm λ of its operator on mean-zero functions.
 
 The bound is over all chains with this norm and all functions with this mean (and this variance). The sum of n
-rows has its largest exponential moments for a chain with two states. It stays where it is with probability λ,
-and is drawn anew otherwise. There the growth of the moments solves a quadratic equation, and so does the best
-exponent. Every interval here inverts that one bound. ``docs/theory/intervals.md`` has the proof.
+rows has its largest exponential moments for a chain with two states. That chain stays where it is with
+probability λ, and is drawn again otherwise. There the growth of the moments solves a quadratic equation, and
+so does the best exponent. Every interval here inverts that one bound. ``docs/theory/intervals.md`` has the
+proof.
 
 With norm 0 the rows are independent: then a share has the interval :func:`holdfast.intervals.kl`, and a mean
 Bennett's.
@@ -19,17 +20,17 @@ from holdfast.errors import InvalidArgument
 from holdfast.intervals._interval import Interval, bounds, inside, placed
 
 _LN2 = math.log(2.0)
-# A tenth of the error of a mean goes to the bound on the mean square, the rest in halves to the two sides.
+# A tenth of the error of a mean goes to the bound on the mean square, and half of the rest to each side.
 _LN_SQUARE = math.log(10.0)
 _LN_SIDE = math.log(20.0 / 9.0)
-# Exponentials stay finite. Any exponent is valid; where a larger one would be better, the range ends anyway.
+# Keeps exponentials finite. Any exponent is valid; if a larger one were better, the range ends anyway.
 _LARGEST_EXPONENT = 700.0
 # Shares below this count as 0.
 _NOTHING = 1e-290
 _EPS = 2.0**-52
 # More than the rounding error of the exponent of a tail, relative to its two terms.
 _ROUNDING = 1e-13
-# An end is looked for until it is this close, relative to its distance from the mean.
+# The search for an end stops when it is this close, relative to its distance from the mean.
 _NEAR = 1e-10
 _PASSES = 8
 
@@ -91,7 +92,7 @@ def chain_mean(
 
     Guarantee: holds with probability ≥ 1 − exp(−nats) over the sample, for a query fixed in advance. A tenth
     of the error is that the mean square is above its upper bound, which both sides share; each side of
-    Bennett's inequality for chains has 9/20 of it. What else narrows the interval costs no error: the
+    Bennett's inequality for chains has 9/20 of it. Two further facts narrow the interval at no error: the
     variance is at most that of the two ends of [lo, hi], and values are at most the distance from an end
     already reached.
     Assumes: the rows are consecutive states of a Markov chain that starts in its stationary law, with an
@@ -272,9 +273,9 @@ def _exp_gap(x: float) -> float:
 
 
 def _least_distance(rate: Callable[[float], float], level: float, guess: float, top: float) -> float:
-    """A distance up to ``top`` with rate ≥ ``level``, hardly above the least one; ``top`` if there is none.
+    """A distance up to ``top`` with rate ≥ ``level``, very near the least one; ``top`` if there is none.
 
-    The rate grows with the distance. Its root is nearly linear, so few tries find the place.
+    The rate grows with the distance. Its root is nearly linear, so few tries are enough.
     """
     goal = math.sqrt(level)
 

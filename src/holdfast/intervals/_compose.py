@@ -51,8 +51,8 @@ def ratio(numerator: Interval, denominator: Interval, *, lo: float = 0.0, hi: fl
     """The interval for E[f·1]/E[1], the mean of f in [lo, hi] over the rows where a condition holds.
 
     ``numerator`` is an interval for E[f·1], ``denominator`` one for E[1], the share of the rows where it
-    holds (what lies below 0 is cut off). Where the denominator reaches 0, the end that divides by it is
-    ``lo`` or ``hi``; the other end may still say something.
+    holds (its part below 0 is cut off). If the denominator reaches 0, the end that divides by it is
+    ``lo`` or ``hi``; the other end may still be informative.
 
     Guarantee: fails with probability at most the sum of theirs. For exp(−nats) in all, give two intervals
     taken at nats + ln 2 each. :func:`filtered_from_tail` is narrower where it applies.

@@ -3,10 +3,10 @@
 Two tests of a fixed claim, both at an error probability exp(−nats):
 
 - The *sign test*, for scores that are 0 or 1 and the claim "better at all". Given the tasks on which the two
-  scores differ, the number of wins is binomial with a share of at most ½ unless the candidate is better.
+  scores differ, the number of wins is binomial. Its share is at most ½ unless the candidate is better.
 - The *product*, for everything else. With y = difference − a and rates λ that are fixed in advance, the
-  average over the rates of Π(1 + λy) has expectation at most 1 if the mean is at most a. Markov's inequality
-  does the rest. It holds for fractions, repeats and clusters, where a sign test is wrong.
+  average over the rates of Π(1 + λy) has expectation at most 1 if the mean is at most a. The rest is Markov's
+  inequality. The product is valid for fractions, repeats and clusters, where a sign test is wrong.
 
 Proofs: ``docs/theory/gate.md``.
 """
@@ -111,8 +111,8 @@ def gain_steps(
     sizes: ArrayLike | None = None,
     binary: bool = False,
 ) -> int | None:
-    """How many steps above ``least`` the mean of ``differences`` is shown to be; None where it is not shown
-    to be above ``least`` at all.
+    """How many steps above ``least`` the mean of ``differences`` is shown to be. None if it is not shown to
+    be above ``least`` at all.
 
     The claims "above least", "above least + step", "above least + 2 steps", … are tested in this order, each
     at the same error probability, up to the first that is not shown.
@@ -242,7 +242,7 @@ def certified_gain(
 def mean_interval(
     values: ArrayLike, nats: float, *, lo: float = 0.0, hi: float = 1.0, sizes: ArrayLike | None = None
 ) -> Interval:
-    """An interval for the mean of values in [lo, hi] over independent units, without other rows to learn
+    """An interval for the mean of values in [lo, hi] over independent units. It needs no other rows to learn
     rates from.
 
     Guarantee: holds with probability at least 1 − exp(−nats), for a mean that was fixed in advance. With
@@ -272,7 +272,7 @@ def mean_interval(
 
 def _lower_end(units: _Units, least: float, level: float) -> float:
     """The largest number, up to a small part of the range, with evidence of ``level`` that the mean is above
-    it; ``least`` where there is none."""
+    it; ``least`` if there is none."""
     mean = units.mean
     if not mean > least:
         return least

@@ -18,7 +18,7 @@ from holdfast.tails import Tail
 
 @dataclass(frozen=True, repr=False)
 class Interval(Record):
-    """The closed interval [low, high]; an end may be infinite, where the data say nothing on that side.
+    """The closed interval [low, high]. An end is infinite if the data say nothing on that side.
 
     Args:
         low: The lower end, in the units of the statistic.
@@ -55,7 +55,7 @@ class Interval(Record):
 
     @property
     def middle(self) -> float:
-        """The midpoint; of a half-line its end, of the whole line 0."""
+        """The midpoint. For a half-line its end, for the whole line 0."""
         if math.isinf(self.low) or math.isinf(self.high):
             finite = [end for end in (self.low, self.high) if math.isfinite(end)]
             return finite[0] if finite else 0.0
@@ -74,7 +74,7 @@ class Interval(Record):
         return Interval(min(self.low, other.low), max(self.high, other.high))
 
     def clip(self, lo: float, hi: float) -> Interval:
-        """The part in [lo, hi], for a quantity known to lie there; the nearest end where there is none.
+        """The part in [lo, hi], for a quantity known to lie there; the nearest end if there is none.
 
         Args:
             lo: The least value possible.
@@ -86,7 +86,7 @@ class Interval(Record):
 def placed(lo: float, hi: float, low: tuple[float, float], high: tuple[float, float]) -> Interval:
     """Carry an interval of [0, 1] over to [lo, hi], rounded outward.
 
-    Each end is given by its distances from 0 and from 1. The smaller of the two is used, so that nothing is
+    Each end is given by its distances from 0 and from 1. The smaller of the two is used, so no digits are
     lost by cancellation near either end of [lo, hi].
     """
     span = hi - lo
@@ -129,7 +129,7 @@ def numbers(values: Any, argument: str, *, of: str) -> NDArray[Any]:
 
 
 def radius_at(tail: Tail, nats: float, *, of: str) -> float:
-    """Return the radius of what must be a tail."""
+    """Return the radius of an object that must be a tail."""
     if not isinstance(tail, Tail):
         raise InvalidArgument("tail", "a holdfast.tails.Tail", tail, of=of)
     return tail.radius_at(nats)

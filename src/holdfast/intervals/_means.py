@@ -28,12 +28,12 @@ _LN3 = math.log(3.0)
 # A bet stakes at most this part of the wealth, so that no single row can ruin it.
 _MOST = 0.75
 _LN2 = math.log(2.0)
-# An end is looked for near where normal values would have it, farther out if need be, and then between two
-# distances until they hardly differ.
+# The search for an end starts near where normal values would have it. If necessary it goes farther out. Then
+# it halves between two distances until they hardly differ.
 _LEAST = 1e-12
 _STEP = 1.1
 _NEAR = 1e-7
-# More than the rounding error of the few operations that the logarithm of the product is bounded by.
+# More than the rounding error of the few operations that bound the logarithm of the product.
 _ROUNDING = 1e-13
 
 
@@ -176,9 +176,9 @@ def _peak(rows: NDArray[np.float64], stakes: NDArray[np.float64], m: float) -> f
 
 
 def _least(rows: NDArray[np.float64], stakes: NDArray[np.float64], target: float) -> float:
-    """The largest m, up to the mean of the rows, whose peak reaches the target; 0 if none does.
+    """The largest m, up to the mean of the rows, whose peak reaches the target; 0 if there is none.
 
-    Every smaller m reaches it too, and what is returned does reach it: the search only decides how near the
+    Every smaller m reaches it too. The returned m always reaches it: the search only decides how near the
     edge it is.
     """
     low, high = 0.0, float(rows.mean())
@@ -204,11 +204,10 @@ def e_mean(
     rates: tuple[Any, Any],
     norm: float = 0.0,
 ) -> Interval:
-    """An interval for the mean of ``n`` values in [lo, hi] that follows their variance, on each side by
-    itself.
+    """An interval for the mean of ``n`` values in [lo, hi] that follows their variance, each side by itself.
 
     ``variance`` is the sample variance with divisor n − 1. ``rates`` are the rates of the lower and of the
-    upper end, each a number or a sequence of numbers (then their average is used, which is valid too). Rates
+    upper end, each a number or a sequence of numbers (whose average is used, which is valid too). Rates
     decide the width and never the validity; :func:`e_mean_rates` chooses good ones from earlier rows.
 
     For rows of a stationary Markov chain, ``norm`` is the norm of its operator on mean-zero functions, as for
@@ -265,8 +264,8 @@ def e_mean_rates(
     """The rates that make :func:`e_mean` narrow if the mean is near ``guess`` and the variance as given, both
     from other rows.
 
-    ``reach`` is how far the mean may well be from the guess. A variance of zero is taken for that of one
-    value in n at the other end of the range. ``norm`` is that of :func:`e_mean`.
+    ``reach`` is how far the mean may reasonably be from the guess. A variance of zero is replaced by that of
+    one value in n at the other end of the range. ``norm`` is that of :func:`e_mean`.
 
     Guarantee: none is needed; any rates are valid.
     Assumes: nothing. The arguments must not come from the sample that :func:`e_mean` is then given.
@@ -310,7 +309,7 @@ def _best_rate(distance: float, variance: float, n: int, level: float, width: fl
 
 
 def _slope(share: float) -> float:
-    """v²κ'(v) + vκ(v) for independent rows: what the best share v is found by."""
+    """v²κ'(v) + vκ(v) for independent rows. The best share v solves an equation in it."""
     return share**2 / (1 - share) + math.log1p(-share) + share
 
 
@@ -337,8 +336,8 @@ def _kappa(share: float, norm: float) -> float:
 def _lower_end(
     mean: float, around: float, n: int, level: float, lo: float, rates: tuple[float, ...], norm: float
 ) -> float:
-    """The largest a that is found with ln E(a) ≥ ``level``; ``around`` is Σ(x_i − mean)². Every a that has it
-    is a valid lower end, so nothing depends on finding the very largest."""
+    """The largest a that the search finds with ln E(a) ≥ ``level``; ``around`` is Σ(x_i − mean)². Every a
+    with ln E(a) ≥ ``level`` is a valid lower end, so nothing depends on finding the very largest."""
 
     reach = mean - lo
 

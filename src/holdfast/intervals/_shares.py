@@ -23,12 +23,12 @@ from holdfast.intervals._interval import Interval, bounds, inside, numbers, plac
 from holdfast.tails import Tail
 
 _LN2 = math.log(2.0)
-# Farther out betainc may lose digits, or return 0, to underflow inside (from about 590 nats on).
+# Beyond these nats betainc may lose digits, or return 0, to underflow inside (from about 590 nats on).
 _EXACT_UP_TO = 460.0
-# Below this a share counts as 0: far under anything a sample can tell, and quotients do not overflow.
+# Below this a share counts as 0: far below anything a sample can show, and quotients do not overflow.
 _NOTHING = 1e-290
 _EPS = 2.0**-52
-# Ends are widened by this share of themselves; what is above rounds to the safe side first.
+# Ends are widened by this share of themselves, in addition to the rounding to the safe side.
 _OUTWARD = 64 * _EPS
 
 
@@ -97,7 +97,7 @@ def clopper_pearson(successes: int, n: int, nats: float, *, most: int | None = N
 
 def binomial_interval(fewest: int, most: int, n: int, nats: float) -> Interval:
     """:func:`clopper_pearson` of every count from ``fewest`` to ``most``, for numbers that Holdfast computed
-    itself: they are not checked. Asking takes this way twice for each question.
+    itself: they are not checked. Each question uses this twice.
 
     Args:
         fewest: The least number of successes.
@@ -176,7 +176,7 @@ def upper_share(k: int, n: int, nats: float) -> tuple[float, float]:
     if k == 0:
         return reach(0.0, 1.0, nats / n)
     score = float(special.ndtri_exp(-nats))
-    # A place to start from need not be exact.
+    # The starting point need not be exact.
     p, w = _newton((k + 0.5) / n, (rest - 0.5) / n, 0.5 * score * score / n, close=1e-3)
     if w == 0.0:
         p, w = reach(k / n, rest / n, nats / n)
@@ -223,9 +223,9 @@ def reach(u: float, v: float, level: float) -> tuple[float, float]:
     """The p ≥ u with kl(u, p) = level, as (p, 1 − p), on the safe side: p rounded up and 1 − p rounded down.
 
     The divergence is convex in p, so Newton's method started above the solution stays above it. It starts
-    from the least of three upper bounds, each sharp in its own regime: with d = p − u, kl ≥ 2d² (Pinsker) and
-    kl ≥ d²/2p (small shares), and w ≥ v exp(−(level − u ln u)/v) with w = 1 − p (never off by more than a
-    factor e).
+    from the least of three upper bounds, each sharp in its own regime. With d = p − u they are kl ≥ 2d²
+    (Pinsker), kl ≥ d²/2p (small shares), and w ≥ v exp(−(level − u ln u)/v) with w = 1 − p. The third is
+    never off by more than a factor e.
     """
     if v <= _NOTHING:
         return 1.0, 0.0
@@ -320,7 +320,7 @@ def quantile(sorted_values: ArrayLike, q: float, nats: float) -> Interval:
 
 
 def _as_float(value: float, side: int) -> float:
-    """``value`` itself, or the next float on that side of an integer that has too many digits."""
+    """``value`` itself, or the next float on that side if the integer has too many digits."""
     number = float(value)
     return number if side * number >= side * value else math.nextafter(number, side * math.inf)
 

@@ -1,5 +1,5 @@
-"""What a question reads: the few numbers it takes from the rows, what the training part predicts of them, and
-the interval that follows.
+"""What a question reads: the few numbers it takes from the rows, what the training part predicts of them,
+and the interval that follows.
 
 All names are for other packages of Holdfast.
 """

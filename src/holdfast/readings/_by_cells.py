@@ -34,18 +34,19 @@ from holdfast.statistics import (
 from holdfast.tails import Tail
 
 CELLS = "cells"
-"""The name under which a question keeps what the training part showed by cells."""
-# Cells along each value: of one value, and of each of two.
+"""The key under which a question keeps what the training part showed by cells."""
+# Cells along each value, if a statistic has one value, and if it has two.
 _STEPS_OF_ONE, _STEPS_OF_TWO = 64, 32
 # The mean of the absolute value of a normal error, in deviations.
 _TYPICAL = 0.8
-# Values that keep to less than this part of their range are looked at again, in finer steps.
+# Values within less than this part of their range are looked at again, in finer steps.
 _NARROW = 1 / 16
 
 
 @dataclass(frozen=True)
 class Trained:
-    """What the training part shows of a question: its cells, and how finely to divide the protected rows."""
+    """What the training part shows about a question: its cells, and how finely to divide the protected
+    rows."""
 
     cells: Cells
     steps: tuple[Steps, Steps]
@@ -53,7 +54,7 @@ class Trained:
 
     @classmethod
     def of(cls, question: CellQuestion, part: Part) -> Trained:
-        """Look at the training part; twice, where values keep to a small part of their range."""
+        """Look at the training part; twice if its values lie in a small part of their range."""
         axes, count = question.axes, _count(question)
         steps = wide = even_steps(question)
         cells = question.cells(part, wide)
@@ -75,7 +76,7 @@ class Trained:
         return self.cells.rows
 
     def of_chain(self, norm: float) -> Trained:
-        """The same of rows that are the states of a stationary chain."""
+        """The same, for rows that are the states of a stationary chain."""
         return replace(self, cells=replace(self.cells, norm=norm))
 
     def protected(self, rows: int) -> Cells:
@@ -83,8 +84,8 @@ class Trained:
         return replace(self.cells.times(rows / max(1, self.looked)), all_rows=rows)
 
     def another_sample(self, rows: int) -> Cells:
-        """What it predicts of so many protected rows, whose means and spreads are as far from its own as
-        those of two samples typically are: a box for the mean is then as long as it will be."""
+        """What it predicts of so many protected rows whose means and spreads differ from its own as those of
+        two samples typically do. A box for the mean is then as long as it will be."""
         cells, seen = self.protected(rows), max(2.0, self.cells.rows)
         entering = max(2.0, cells.rows)
         apart = _TYPICAL * math.sqrt(1 / entering + 1 / seen)
@@ -95,8 +96,8 @@ class Trained:
         )
 
     def arm_error(self, statistic: Statistic, rows: int) -> float:
-        """How well the logarithm of an arm is predicted: by how heavy the tails are, and by how many rows
-        enter each group."""
+        """How well the logarithm of an arm is predicted. That depends on how heavy the tails are, and on how
+        many rows enter each group."""
         seen, ratio = self.cells.count, rows / max(1, self.looked)
         if not seen > 1:
             return math.inf
@@ -109,7 +110,7 @@ class Trained:
 
 
 def spread_of_squares(cells: Cells, axis: int) -> float:
-    """The relative variance of the squared distance of a value from its mean, by the means of the cells."""
+    """The relative variance of the squared distance of a value from its mean, from the means of the cells."""
     around = cells.around(*cells.mean)
     rows = around.sums[:, 0]
     squares = (around.sums[:, 1 + axis] / rows) ** 2
@@ -122,7 +123,7 @@ def _count(question: CellQuestion) -> int:
 
 
 def even_steps(question: CellQuestion) -> tuple[Steps, Steps]:
-    """Steps over the whole of both ranges; one for each value, where the statistic needs every value."""
+    """Steps over the whole of both ranges; one step for each value if the statistic needs every value."""
     count = _count(question)
     if question.statistic is not None and question.statistic.every_value:
         return Steps(0, 0, question.axes[0].units + 1), Steps.over(question.axes[1], 1)
@@ -131,10 +132,12 @@ def even_steps(question: CellQuestion) -> tuple[Steps, Steps]:
 
 @dataclass(frozen=True)
 class ByCells(Reading):
-    """A statistic of the rows by their cells. ``trained`` is what the training part predicts them to be (None
-    without one), and ``expected`` the arms that follow from it. With a ``layout`` the rows are read unit by
-    unit, in that one of the ways in which the part is divided into units. ``norm`` is the operator norm of
-    the stationary chain whose states the rows are; 0 otherwise."""
+    """A statistic of the rows by their cells.
+
+    ``trained`` is what the training part predicts them to be (None without one), and ``expected`` the arms
+    that follow from it. ``layout`` is one of the ways in which the part is divided into units; with it the
+    rows are read unit by unit. ``norm`` is the operator norm of the stationary chain whose states the rows
+    are; 0 otherwise."""
 
     question: CellQuestion
     statistic: Statistic
@@ -167,7 +170,7 @@ class ByCells(Reading):
         raise TypeError("a statistic by cells is measured with its interval")
 
     def measured(self, part: Part) -> Measured | None:
-        # Whether numpy warns depends on the rows, and a warning would tell of them.
+        # Whether numpy warns depends on the rows, so a warning would reveal something about them.
         with np.errstate(all="ignore"):
             return self._measured(part)
 
@@ -196,7 +199,7 @@ def interval_of(
 
 
 def require_training(question: CellQuestion, statistic: Statistic) -> None:
-    """Refuse a statistic that is centred on the training part where there is none."""
+    """Refuse a statistic that is centred on the training part if there is none."""
     if statistic.needs_training:
         raise QueryRejected(
             f"{question.text} needs training rows: its interval is narrow only around their means. Give "
@@ -204,12 +207,12 @@ def require_training(question: CellQuestion, statistic: Statistic) -> None:
         )
 
 
-# Order statistics are tried at so many places on either side of the quantile, the farthest this many times as
-# far out as the training part predicts.
+# So many order statistics are tried on either side of the quantile. The farthest is so many times as far out
+# as the training part predicts.
 _PLACES, _FARTHEST = 32, 4.0
 _LN2 = math.log(2.0)
 FARTHER = (1, 2, 4, 8, 16)
-"""How much farther out order statistics are looked at where those that bound a quantile are tied with it."""
+"""How many times farther out to look for order statistics, if the nearest are tied with the quantile."""
 _TIED = 1 / 8
 # A condition is 0 or 1, each in a cell of its own.
 HALVES = (Steps(0, SCALE_BITS - 1, 2), Steps(0, 0, 1))
@@ -221,13 +224,14 @@ class QuantileByBets(Reading):
     """A quantile of rows in units, read in one ``layout``; or of a stationary chain of a ``norm`` above 0.
 
     For a fixed t, whether a row is below t is a condition, and its share among the rows that enter is a ratio
-    of means. At a t above the quantile that share is at least ``level``. So no t lies above the quantile at
-    which a product of bets shows that it is less, and the product falls in t. From above it is the same, with
-    the share of rows that are at most t. So tied values are ends of the interval themselves.
+    of means. At a t above the quantile that share is at least ``level``. So if a product of bets shows that
+    the share at t is less, t is not above the quantile. The product falls in t. From above it is the same,
+    with the share of rows that are at most t. So tied values can be ends of the interval themselves.
 
-    ``expected`` are the arms that the training part predicts, ``reach`` how far from the level, as a share of
-    the rows that enter, the order statistics lie that bound the quantile, and ``trained`` what it shows of
-    the rows below its own quantile and of those up to it. Where values are tied these differ.
+    ``expected`` are the arms that the training part predicts. ``reach`` says how far from the level the order
+    statistics lie that bound the quantile, as a share of the rows that enter. ``trained`` is what the
+    training part shows of the rows below its own quantile and of those up to it. With tied values these
+    differ.
     """
 
     question: TableQuestion
@@ -268,7 +272,7 @@ class QuantileByBets(Reading):
         return Measured(middle, Interval(min(lower, middle), max(upper, middle)))
 
     def _shows(self, part: Part, t: float, *, above: bool) -> bool:
-        """Whether the rows show that the share of rows below t is less than the level; with ``above``, that
+        """Whether the rows show that the share of rows below t is less than the level. With ``above``: that
         the share of rows up to t is more."""
         cells = share_up_to(self.question, t, "<=" if above else "<").cells(part, HALVES)
         cells = replace(cells, norm=self.norm, all_rows=part.rows.count)
@@ -279,14 +283,14 @@ class QuantileByBets(Reading):
 
 
 def _last(places: Sequence[float], shows: Callable[[float], bool]) -> float | None:
-    """The last of these places at which something is shown that holds at all places before; None where it is
-    not shown at the first."""
+    """The last of these places at which something is shown. It is then shown at all places before. None if it
+    is not shown at the first place."""
     last = search.whole_edge(lambda place: shows(places[place]), -1, len(places))
     return None if last < 0 else places[last]
 
 
 def share_up_to(question: TableQuestion, t: float, op: str = "<=") -> TableQuestion:
-    """The share of the rows of a quantile's question that are at most t, or less."""
+    """The share of rows at most t, or below t, among the rows of a quantile's question."""
     query = question.checked.query
     missing = query.missing <= t if op == "<=" else query.missing < t
     share = queries.share(
@@ -300,7 +304,7 @@ def share_up_to(question: TableQuestion, t: float, op: str = "<=") -> TableQuest
 @dataclass(frozen=True)
 class ExpectedQuantile:
     """What is expected of a quantile in units: its guess, the deviation of the guess's error, how well the
-    logarithm of an arm is known, and its reading but for the classes of its arms."""
+    logarithm of an arm is known, and its reading without the classes of its arms."""
 
     guess: float
     error: float
@@ -351,8 +355,8 @@ def expected_quantile(
 
 
 def spacing(middle: float, below: Sequence[float], above: Sequence[float]) -> tuple[float, float]:
-    """How far the first of the order statistics below and above a quantile are from it. Where they are tied
-    with it, a part of the way to the nearest farther out that are not."""
+    """How far the nearest order statistics below and above a quantile are from it. If they are tied with it,
+    a part of the way to the nearest ones farther out that are not."""
     lower, upper = (
         lengths[0] or _TIED * next((length for length in lengths if length > 0), 0.0)
         for lengths in ([middle - value for value in below], [value - middle for value in above])

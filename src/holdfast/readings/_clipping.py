@@ -1,8 +1,8 @@
 """Whether more values were clipped than the training part predicts: one bit, priced like any output.
 
-Values outside the bounds of a question are clipped. The training part shows which share of them to expect,
-and so a share that hardly any sample of the same distribution exceeds. Whether the protected rows exceed it
-is told with the answer, and paid for: almost nothing where they do not.
+Values outside the bounds of a question are clipped. The training part shows which share of them to expect.
+From that follows a share that samples of the same distribution hardly ever exceed. The answer says whether
+the protected rows exceed it. That is paid for: almost nothing if they do not.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from holdfast.queries import Expression, Query
 from holdfast.readings._question import Moments, Part, Question, TableQuestion
 
 CLIPPED = "clipped"
-"""The name under which a question keeps its clipping."""
-# How likely it is supposed to be that more is clipped than predicted. A smaller number would make most
-# answers cheaper, but the dearest price is reserved for all of them.
+"""The key under which a question keeps its clipping."""
+# The assumed probability that more is clipped than predicted. A smaller number would make most answers
+# cheaper, but all of them reserve the highest price.
 _SUPPOSED = 1 / 100
-# The predicted share is exceeded about as rarely: once in 8,000 for the training part, and four deviations of
-# the protected rows.
+# The predicted share is exceeded about so rarely: once in 8,000 for the training part, and at four deviations
+# of the protected rows.
 _NATS, _DEVIATIONS = 9.0, 4.0
 
 
@@ -31,7 +31,7 @@ class Clipping:
     """The share of rows whose values lie outside their bounds, and the training part.
 
     ``parts`` are the questions that count them: a mean, whose sums count them too, or shares that add up to
-    it. A scan by cells counts them under ``key``.
+    the share of clipped rows. A scan by cells counts them under ``key``.
     """
 
     parts: tuple[TableQuestion, ...]
@@ -65,24 +65,24 @@ class Clipping:
         return clopper_pearson(round(self._seen.mean * self.rows), self.rows, _NATS).high
 
     def most(self, rows: int) -> float:
-        """The share that hardly any sample of so many protected rows exceeds, in two digits."""
+        """The share that hardly any sample of so many protected rows exceeds, with two digits."""
         entering = max(1.0, rows * self.rows / self.training.rows.count)
         share = self._predicted + _DEVIATIONS * math.sqrt(self._predicted / entering)
         unit = 10.0 ** (math.floor(math.log10(share)) - 1)
         return min(1.0, math.ceil(share / unit) * unit)
 
     def beyond(self, part: Part) -> bool:
-        """Whether more than that is clipped. Reads ``part``."""
+        """Whether more is clipped than predicted. Reads ``part``."""
         moments = self._share_in(part)
         return moments.rows > 0 and moments.mean > self.most(part.rows.count)
 
     @staticmethod
     def price(beyond: bool) -> float:
-        """Nats for either bit. Guarantee: exp(−price) of both sums to 1."""
+        """Nats for either bit. Guarantee: exp(−price) sums to 1 over both."""
         return -math.log(_SUPPOSED) if beyond else -math.log1p(-_SUPPOSED)
 
     def note(self, rows: int) -> str:
-        """What an answer says where more was clipped."""
+        """The note of an answer if more was clipped than predicted."""
         return (
             f"More than {100 * self.most(rows):.2g} % of the values lie outside {self.bounds} and were "
             "clipped. The training part predicts fewer. The interval is about clipped values: ask with wider "
@@ -91,16 +91,16 @@ class Clipping:
 
 
 def clipping_of(question: Question, training: Part | None) -> Clipping | None:
-    """What is to be told of a question's clipped values; None where the training part predicts nothing, or
-    nothing can be clipped."""
+    """What the answer says about a question's clipped values. None if the training part predicts nothing, or
+    if nothing can be clipped."""
     kept = kept_clipping(question, training)
     return kept if kept is not None and kept.rows else None
 
 
 def kept_clipping(question: Question, training: Part | None) -> Clipping | None:
-    """The same before the training rows are looked at. None for whoever brings a guess, and so means the
-    question as it is; and for the rows of a table, which are read in one scan that does not count what is
-    clipped."""
+    """The same before the training rows are looked at. None if the caller gives a guess, and so means the
+    question as it is. None also for the rows of a table: they are read in one scan that does not count
+    clipped values."""
     if training is None or not isinstance(question, TableQuestion) or question.guess is not None:
         return None
     key = training.rows, CLIPPED
@@ -116,7 +116,7 @@ def kept_clipping(question: Question, training: Part | None) -> Clipping | None:
 
 
 def counting_clipped(question: Question) -> list[TableQuestion]:
-    """The questions that count what is clipped of a question, so that one scan can read them all."""
+    """The questions that count the clipped values of a question, so that one scan can read them all."""
     if not isinstance(question, TableQuestion):
         return []
     return [part for kept in _kept(question) for part in kept.parts]
@@ -127,22 +127,22 @@ def _kept(question: TableQuestion) -> list[Clipping]:
 
 
 def counted_by_cells(question: Question) -> tuple[str, ...]:
-    """The keys of those that a scan by cells can count: not where rows without a value are left out of it."""
+    """The keys of those that a scan by cells can count: not if rows without a value are left out of it."""
     if not isinstance(question, TableQuestion) or question.checked.skips:
         return ()
     return tuple(kept.key for kept in _kept(question))
 
 
 def _counting(question: TableQuestion) -> tuple[TableQuestion, ...]:
-    """A mean itself; of other statistics the share of values below their range and that of values above it,
-    and of two values the share of rows with one outside. Empty where nothing can be clipped."""
+    """For a mean the mean itself. For other statistics the share of values below their range and the share
+    above it; for two values the share of rows with one outside. Empty if nothing can be clipped."""
     query, checked = question.checked.query, question.checked
     ranges = _ranges(question, query)
     if not ranges or not question.readable or checked.member is not None:
         return ()
     if question.kind == "mean":
         return (question,)
-    # A database counts the values below and those above faster than those outside.
+    # A database counts the values below and those above separately faster than both at once.
     ends = [
         condition
         for value, low, high in ranges
@@ -159,7 +159,7 @@ def _counting(question: TableQuestion) -> tuple[TableQuestion, ...]:
 
 
 def _ranges(question: TableQuestion, query: Query) -> list[tuple[Expression, float, float]]:
-    """The values that can be clipped, each with its range: conditions cannot."""
+    """The values that can be clipped, each with its range. Conditions cannot be clipped."""
     if query.kind in ("share", "quantile", "cdf"):
         return []
     columns = question.checked.schema.columns

@@ -19,8 +19,8 @@ from holdfast.readings._question import Part, TableQuestion
 from holdfast.readings._readings import Measured, Reading
 from holdfast.statistics import Bets, Cells, Mean
 
-# The band is told at so many quantiles of the training part; fewer where rows depend on each other, because
-# each is then shown by itself.
+# The number of quantiles of the training part at which a band is shown. It is smaller if rows depend on each
+# other, because each point then needs a proof of its own.
 _POINTS, _POINTS_OF_DEPENDENT = 64, 16
 _ONE_CELL = ((0, 0, 1),)
 _BAND = (
@@ -54,7 +54,7 @@ def curve_question(
     """The question behind ``guard.cdf``, at points that the training part shows."""
     query = question.checked.query
     if training is None:
-        raise QueryRejected(f"{query} needs training rows: the band is told around their distribution.")
+        raise QueryRejected(f"{query} needs training rows: the band lies around their distribution.")
     ranked = replace(query, kind="quantile", q=0.5).check(training.schema, nullable)
 
     number = _POINTS if independent else _POINTS_OF_DEPENDENT
@@ -103,8 +103,8 @@ def _between(query: Query, points: Sequence[float]) -> Query:
 
 @dataclass(frozen=True)
 class CurveReading(Reading):
-    """The band around the training part's distribution: Massart's form of the inequality of Dvoretzky, Kiefer
-    and Wolfowitz, given how many rows enter. ``expected`` is its predicted half-width."""
+    """The band around the training part's distribution, given how many rows enter. It is Massart's form of
+    the inequality of Dvoretzky, Kiefer and Wolfowitz. ``expected`` is its predicted half-width."""
 
     question: CurveQuestion
     expected: float
@@ -144,7 +144,7 @@ def band(rows: float, nats: float) -> float:
 def curve_reading(question: CurveQuestion, rows: int, training: int, nats: float) -> CurveReading:
     """The reading of a curve, with what the training part predicts of the band."""
     entering, seen = (max(1.0, count * question.entering) for count in (rows, training))
-    # The two distributions are apart by about 0.87 deviations of a share at the worst point.
+    # At the worst point the two distributions differ by about 0.87 deviations of a share.
     typical = 0.87 * math.sqrt(1 / entering + 1 / seen)
     expected = band(entering, nats) + typical
     error = min(max(0.3 * typical / expected, 0.01), 0.5)
@@ -153,8 +153,8 @@ def curve_reading(question: CurveQuestion, rows: int, training: int, nats: float
 
 @dataclass(frozen=True)
 class CurveByBets(CurveReading):
-    """The band where rows are in units or the states of a chain: the share up to each point has an interval
-    by bets, all of them together at the error of one question. ``layout`` and ``norm`` are as in
+    """The band if rows are in units or the states of a chain. The share up to each point has an interval by
+    bets, and all of them together have the error of one question. ``layout`` and ``norm`` are as in
     :class:`ByCells`, and ``trained`` is what the training part shows at each point."""
 
     layout: int | None

@@ -1,9 +1,7 @@
-"""What public facts say about a question before any protected row is read, and which reading follows from
-them.
+"""What public facts say about a question before any protected row is read, and which reading follows.
 
-The training part is free to look at: it gives the guess, how much single values spread, and how many rows a
-filter lets through. Where the caller brings the guess, a small pilot of the training part gives the other
-two.
+The training part is free to look at. It gives the guess, how much single values spread, and how many rows a
+filter lets through. If the caller gives the guess, a small pilot of the training part gives the other two.
 """
 
 from __future__ import annotations
@@ -54,29 +52,32 @@ from holdfast.tails import Tail
 
 # How well the logarithm of an arm is known beforehand, at best and at worst.
 _ARM_ERRORS = (0.01, 0.5)
-# Without training rows an average of bets is used, for standard deviations that halve from half the range.
+# Without training rows an average of bets is used, for so many standard deviations: half of the range, then
+# half of that, and so on.
 _UNSEEN_SPREADS = 5
-# From here on the bound by two sums makes arms longer by two hundredths and more.
+# For bets larger than this, the bound by two sums makes arms longer by two hundredths or more.
 _LARGE_BET = 0.1
 _FEW_SEEN = 30  # training rows that enter
-# The squares of squares of values in such a range are floats.
+# In ranges of this size the fourth power of a value is still a float.
 _SQUARED = (1e-60, 1e60)
-# The deviation of the absolute value of a normal error is so many times its mean.
+# The deviation of the absolute value of a normal error is this many times its mean.
 _BOX_ERROR = 0.75
-# A training part of at least so many rows, and of one for so many protected rows, shows whether a filter lets
-# anything through.
+# A training part shows whether a filter lets anything through if it has at least so many rows, and at least
+# one row for so many protected ones.
 _ENOUGH_LOOKED, _MOST_FOR_ONE = 30, 10
-# Where training values do not vary at all, so much of the range is supposed.
+# If training values do not vary at all, this part of the range is taken for their deviation.
 _LEAST_DEVIATION = 1e-6
 
 
 @dataclass(frozen=True)
 class Public:
-    """What is public at one step: the nats, the number of protected rows, the training part (and a small
-    pilot of it), and the tail of a mean in the question's range where the rows depend on each other (None:
-    independent). ``tail_of`` gives the tail of a mean in any other range. With ``by_cells`` a mean may be
-    read off cells where that is narrower. ``units`` are the numbers of protected rows that are in units, one
-    for each way to divide them, and ``norm`` is the operator norm of a stationary chain."""
+    """The public facts at one step: the nats, the number of protected rows, the training part (and a small
+    pilot of it), and the tail of a mean in the question's range if rows depend on each other (None:
+    independent).
+
+    ``tail_of`` gives the tail of a mean in any other range. With ``by_cells`` a mean may be read off cells if
+    that is narrower. ``units`` are the numbers of protected rows that are in units, one for each way to
+    divide them. ``norm`` is the operator norm of a stationary chain."""
 
     nats: float
     rows: int
@@ -89,7 +90,7 @@ class Public:
     norm: float | None = None
 
     def in_units(self, layout: int) -> Public:
-        """The same about rows in units, in one of the ways to divide them."""
+        """The same about rows in units, for one of the ways to divide them."""
         training = None if self.training is None else self.training.units[layout]
         return replace(
             self,
@@ -104,7 +105,7 @@ class Public:
 
     @property
     def rows_a_training_row(self) -> float:
-        """How many protected rows there are for one training row; 1 without a training part, where a guess is
+        """How many protected rows there are for one training row; 1 without a training part. A guess is then
         taken to be as good as one from a fresh sample of the same size."""
         return 1.0 if self.training is None else self.rows / max(1, self.training.rows.count)
 
@@ -148,8 +149,8 @@ def _expect_alone(question: Question, public: Public) -> Expectation:
 
 def _narrowest(question: CellQuestion, public: Public) -> Expectation:
     """The reading for which the training part predicts the narrowest interval: over units, by the operator
-    norm of a chain, or by the tail of the model. Without a training part nothing is predicted; bets are
-    hardly ever wider than the tail then, and the middle one of the layouts is taken."""
+    norm of a chain, or by the tail of the model. Without a training part nothing is predicted. Then bets on
+    the middle one of the layouts are taken, which are hardly ever wider than the tail."""
     layouts: list[int | None] = list(range(len(public.units)))
     if public.training is None and question.kind == "quantile":
         return _expect_alone(question, replace(public, units=(), norm=None))
@@ -192,7 +193,8 @@ def _expect_by_bets(question: CellQuestion, public: Public, layout: int | None) 
 
 
 def _expect_anything(question: Question, public: Public) -> Expectation:
-    """Nothing is known beforehand: the guess is the middle of the range, and off by a good part of it."""
+    """Without training rows and guess: the guess is the middle of the range, and its error a large part of
+    it."""
     width = question.high - question.low
     guessed = replace(question, guess=(question.low + question.high) / 2)
     return replace(expect(guessed, public), guess_error=width / 4)
@@ -201,9 +203,9 @@ def _expect_anything(question: Question, public: Public) -> Expectation:
 def look(
     questions: Sequence[Question], training: Part | None, pilot: Part | None, *, in_units: bool = False
 ) -> None:
-    """Look at what :func:`expect` will need of the free rows, and at what may be clipped, for several
-    questions in few scans. What is seen is kept with the question. Questions about rows ``in_units`` are
-    looked at one by one, when they are prepared."""
+    """Read the free rows for :func:`expect`, and for what may be clipped, for several questions in few scans.
+    The result is kept with the question. Questions about rows ``in_units`` are looked at one by one, when
+    they are prepared."""
     wanted = [] if in_units else [*questions]
     for question in questions:
         clipping = kept_clipping(question, training) if question.clips else None
@@ -232,7 +234,7 @@ def look(
 
 
 def _needs_no_look(question: Question) -> bool:
-    """Whether a guess says all there is to know of a question beforehand."""
+    """Whether a guess alone says everything about a question beforehand."""
     return question.binary and not question.filtered
 
 
@@ -241,7 +243,7 @@ class _Sight:
     """What a look at training rows showed: ``passing`` of ``looked`` rows pass the filter, with this mean and
     spread.
 
-    Without a look, half of the rows are supposed to pass, and to lie at either end of the range.
+    Without a look, half of the rows are assumed to pass, and to lie at either end of the range.
     """
 
     looked: int
@@ -251,7 +253,7 @@ class _Sight:
 
     @property
     def share(self) -> float:
-        """The share of rows that passes, with one more of each kind than was seen."""
+        """The share of rows that pass, with one more passing and one more failing than was seen."""
         return (self.passing + 1) / (self.looked + 2)
 
     def count_error(self, rows: int) -> float:
@@ -271,8 +273,8 @@ def _look(question: Question, part: Part | None) -> _Sight:
 
 
 def require_rows_enter(question: Question, looked: int, passing: int, rows: int) -> None:
-    """Refuse a question that no training row enters, where that says that hardly any protected row does: its
-    answer would say nothing and cost much. Whoever brings a guess means it."""
+    """Refuse a question that no training row enters, if that says that hardly any protected row does. Its
+    answer would say nothing and cost much. A caller who gives a guess means it, and is not refused."""
     shown = looked >= _ENOUGH_LOOKED and rows <= _MOST_FOR_ONE * looked
     if question.guess is not None or not question.filtered or passing or not shown:
         return
@@ -284,8 +286,8 @@ def require_rows_enter(question: Question, looked: int, passing: int, rows: int)
 
 
 def _coin_spread(question: Question, mean: float, rows: int) -> float:
-    """The standard deviation of a value at one end of the range or the other, with one more of each than was
-    seen."""
+    """The standard deviation of a value that is at one end of the range or the other, with one more at each
+    end than was seen."""
     width = question.high - question.low
     share = (min(max((mean - question.low) / width, 0.0), 1.0) * rows + 1) / (rows + 2)
     return width * math.sqrt(share * (1 - share))
@@ -298,7 +300,7 @@ def _expect_mean(question: Question, public: Public) -> Expectation:
         require_rows_enter(question, sight.looked, sight.passing, public.rows)
         guess, behind_guess = sight.mean, float(max(1, sight.passing))
     else:
-        # A guess of the caller's own is taken to be as good as one from a fresh sample of the same size.
+        # A caller's own guess is taken to be as good as one from a fresh sample of the same size.
         guess, behind_guess = question.guess, math.inf
         if _needs_no_look(question):
             sight = _Sight(rows, rows, guess, _coin_spread(question, guess, rows))
@@ -329,9 +331,9 @@ def _expect_mean(question: Question, public: Public) -> Expectation:
 
 
 def _cells_are_narrower(question: CellQuestion, public: Public, reading: MeanByBets, guess: float) -> bool:
-    """Whether the product of the bets themselves, which cells give, is well above the bound that two sums
-    give of it: where a bet may lose more than a tenth of what it has. The rows of a table are read in one
-    scan, by sums."""
+    """Whether the product of the bets itself, which cells give, is well above the bound by two sums. That is
+    so if a bet may lose more than a tenth of what it has. The rows of a table are read in one scan, by
+    sums."""
     table = isinstance(question, TableQuestion) and question.checked.member is not None
     squared = _SQUARED[0] < question.high - question.low < _SQUARED[1]
     if public.training is None or not question.in_training or table or not squared:
@@ -343,7 +345,7 @@ def _cells_are_narrower(question: CellQuestion, public: Public, reading: MeanByB
 def _share(question: Question, public: Public, guess: float, passing: int, count_error: float) -> Share:
     if not question.filtered:
         return Share(question, public.nats, None, public.rows)
-    # A middle guess has the longest arms of all, so no class is missing where the guess is at an end.
+    # A guess in the middle has the longest arms, so no class is missing if the guess is at an end.
     even_interval = intervals.binomial_interval(passing // 2, passing // 2, passing, public.nats)
     return Share(question, public.nats, _classes(count_error / 2, 1 / even_interval.half_width), passing)
 
@@ -359,7 +361,7 @@ def _by_bets(
 ) -> MeanByBets:
     low, high, rows = question.low, question.high, max(1, round(passing))
     seen, width = sight.looked > 0, high - low
-    # What the training rows show is a better place to bet around than the guess of whoever asks.
+    # The mean of the training rows is a better centre for the bets than the caller's guess.
     middle = min(max(sight.mean if seen else guess, low), high)
     spreads = [sight.spread / 2**halving for halving in range(1 if seen else _UNSEEN_SPREADS)]
     reach = min(3 * error, width) if seen else width
@@ -370,7 +372,7 @@ def _by_bets(
     rates = tuple(lower for lower, _ in chosen), tuple(upper for _, upper in chosen)
     predicted = bets_interval(question, Moments(rows, middle, sight.spread**2), public.nats, rates)
     assert predicted is not None
-    # At an end of the range an arm is cut off there; the statistic may turn out to be elsewhere.
+    # An arm is cut off at an end of the range, but the statistic may turn out to be elsewhere.
     least = math.sqrt(
         2 * (public.nats + math.log(2)) * max(sight.spread**2 / rows, (width / (2 * rows)) ** 2)
     )
@@ -382,7 +384,7 @@ def _by_bets(
 
 
 def _classes(arm_error: float, longest: float) -> ArmClasses:
-    """The classes of arms that are predicted up to this relative error, the longest so many times that."""
+    """Classes for arms that are predicted up to this relative error; the longest is so many times as long."""
     return ArmClasses.predicted(min(max(arm_error, _ARM_ERRORS[0]), _ARM_ERRORS[1]), longest)
 
 
@@ -397,8 +399,8 @@ def _expect_statistic(question: StatisticQuestion, public: Public) -> Expectatio
 
 
 def _error_within(tail: Tail, public: Public) -> float:
-    """The error of a guess from the training part, if both were normal with this tail's radius at these
-    nats."""
+    """The error of a guess from the training part, if guess and statistic were normal with this tail's radius
+    at these nats."""
     return guess_deviation(tail, public.nats, public.rows_a_training_row)
 
 
@@ -415,7 +417,7 @@ def _expect_by_cells(
     if public.training is None or not question.in_training:
         require_training(question, statistic)
         steps = even_steps(question)
-        # A guess of the caller's own: nothing else is known, so arms are as long as they can be.
+        # With a caller's own guess nothing else is known, so arms are as long as they can be.
         guess, arm = question.guess or 0.0, width / 2 if bounded else max(1.0, abs(question.guess or 0.0))
         reading = ByCells(
             question,
@@ -470,8 +472,8 @@ def _expect_by_cells(
 
 
 def _predicted_interval(statistic: Statistic, trained: Trained, public: Public) -> tuple[Interval, float]:
-    """The interval to expect, around what the training part shows; and how well the logarithm of its arms is
-    known for what boxes add to them."""
+    """The expected interval, around the value that the training part shows. Also how well the logarithm of
+    its arms is known, as far as boxes add to them."""
     cells, tail, rows = trained.protected(public.rows), public.tail_of, public.rows
     least = interval_of(statistic, cells, cells, public.nats, tail, rows)
     if not statistic.needs_training:
@@ -485,7 +487,7 @@ def _predicted_interval(statistic: Statistic, trained: Trained, public: Public) 
 
 
 def _grown(length: float, least: float) -> float:
-    """By how much the logarithm of an arm grew."""
+    """How much the logarithm of an arm grew."""
     return max(0.0, math.log(length / least)) if 0 < least <= length < math.inf else 0.0
 
 
@@ -516,8 +518,8 @@ def _expect_quantile(question: Question, public: Public) -> Expectation:
 
 def _seen_spacing(question: Question, ranks: Ranks, public: Public) -> tuple[float, tuple[float, float], int]:
     """The quantile in the training part, how far below and above it the order statistics lie that bound it
-    among as many rows as will be read, and how many those are. Where values are tied so that they do not
-    differ from it, a part of the way to the nearest farther out that do."""
+    among the rows that will be read, and how many those rows are. If values are so tied that the order
+    statistics equal it, a part of the way to the nearest ones farther out that do not."""
     training, unseen = public.training, 2.0**-7 * max(1.0, abs(question.guess or 0.0))
     if training is None:
         return 0.0, (unseen, unseen), public.rows
@@ -540,7 +542,7 @@ def _seen_spacing(question: Question, ranks: Ranks, public: Public) -> tuple[flo
 
 
 def _rows_needed(ranks: Ranks) -> int:
-    """The number of rows, up to a factor of two, from which both order statistics exist."""
+    """The number of rows, up to a factor of two, from which on both order statistics exist."""
     rows = ranks.rows
     while True:
         rows *= 2

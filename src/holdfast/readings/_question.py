@@ -47,12 +47,14 @@ _UNUSED_GUESS = "Your guess was not used: this strategy answers without one."
 
 @dataclass(frozen=True)
 class Part:
-    """The training or the protected rows; ``mask`` says which of the ``data_rows`` rows of the data they are
-    (None: all). ``moments`` are those of questions that were summed together, by their keys. ``clipped`` are
-    the keys of shares of clipped values: a scan by cells counts them too, and puts them there.
+    """The training or the protected rows.
 
-    ``units`` are the same rows in independent units, in each way that the model of the rows knows: clusters,
-    or several layouts of blocks. Of such a part, ``largest`` is the most rows that a unit has, and ``within``
+    ``mask`` says which of the ``data_rows`` rows of the data they are (None: all). ``moments`` are those of
+    questions that were summed together, by their keys. ``clipped`` are the keys of shares of clipped values:
+    a scan by cells counts them too, and puts the counts among the moments.
+
+    ``units`` are the same rows in independent units, in each way that the model of the rows offers: clusters,
+    or several layouts of blocks. ``largest`` is the most rows that a unit of such a part has, and ``within``
     says which rows of the part that was divided lie in a unit (None: all)."""
 
     rows: Rows
@@ -72,10 +74,12 @@ class Part:
 
 @dataclass(frozen=True)
 class Moments:
-    """How many rows passed the filter, their mean, and their variance with divisor rows − 1 where it was
-    asked for. ``position`` is where in the range from low to high the mean lies, from 0 to 1; it is not
-    rounded to the digits that a number of the size of low has. ``clipped`` is how many values lay outside
-    their bounds, where that was counted."""
+    """How many rows passed the filter, their mean, and their variance with divisor rows − 1 if it was asked
+    for.
+
+    ``position`` is where in the range from low to high the mean lies, from 0 to 1. It keeps digits that the
+    mean itself loses if low is large. ``clipped`` is how many values lay outside their bounds, if that was
+    counted."""
 
     rows: int
     mean: float
@@ -101,7 +105,7 @@ class Moments:
 
 @dataclass(frozen=True, kw_only=True)
 class Question(ABC):
-    """One question; ``low`` and ``high`` bound the statistic (infinite where nothing does)."""
+    """One question; ``low`` and ``high`` bound the statistic (infinite if nothing bounds it)."""
 
     key: str
     text: str
@@ -111,10 +115,10 @@ class Question(ABC):
     kind: str  # the name of the statistic: "share", "mean", "quantile", "custom", "ratio", ...
     filtered: bool = False
     resolution: float = 0.0  # how far the integer scaling may move the mean
-    level: float = math.nan  # of a quantile
-    notes: tuple[str, ...] = ()  # what else to know about the answer
-    nats: float | None = None  # what it is wished to cost on average; None: as the account's rule has it
-    clips: bool = False  # whether a value of it may lie outside its bounds
+    level: float = math.nan  # the level of a quantile
+    notes: tuple[str, ...] = ()  # further remarks about the answer
+    nats: float | None = None  # the average cost that the caller wants; None: by the account's rule
+    clips: bool = False  # whether one of its values may lie outside its bounds
 
     readable: ClassVar[bool] = False  # whether the text reads as a question
 
@@ -130,22 +134,22 @@ class Question(ABC):
 
     @property
     def reads(self) -> frozenset[str] | None:
-        """The columns that it reads; None where that is not known."""
+        """The columns that it reads; None if they are not known."""
         return None
 
     @property
     def by_place(self) -> bool:
-        """Whether what is computed of a row depends on its place too, as for an array of predictions."""
+        """Whether the value of a row depends on its place too, as for an array of predictions."""
         return False
 
     @property
     def in_process(self) -> bool:
-        """Whether answering works on values in this process, where code may print and warn of them."""
+        """Whether answering handles values in this process, where code may print them or warn about them."""
         return True
 
     @property
     def runs_code(self) -> bool:
-        """Whether answering runs code of the caller's: a model, a function."""
+        """Whether answering runs the caller's code: a model, a function."""
         return self.in_process
 
     @property
@@ -155,21 +159,21 @@ class Question(ABC):
 
     @property
     def wishes(self) -> dict[str, Any]:
-        """What whoever asks adds to the question, as the book keeps it."""
+        """The caller's additions to the question, as the book keeps them."""
         return {"guess": self.guess, "nats": self.nats}
 
     def with_wishes(self, wishes: dict[str, Any]) -> Self:
-        """The same question with other wishes."""
+        """The same question with other additions."""
         return replace(self, **wishes)
 
     @property
     def in_order(self) -> bool:
-        """Whether what it may be answered with depends on all answers before it."""
+        """Whether the possible answers depend on all answers before."""
         return False
 
     @property
     def remarks(self) -> list[str]:
-        """What else to know about an answer: public facts."""
+        """Further remarks about an answer: public facts."""
         return [*self.notes, *[_FILTERED] * self.filtered]
 
     def released(
@@ -183,8 +187,8 @@ class Question(ABC):
         numbers: dict[str, Any],
         more: Sequence[str] = (),
     ) -> dict[str, Any]:
-        """Everything that leaves with an answer, as the book keeps it; the rows decide which remarks ``more``
-        has."""
+        """Everything that leaves with an answer, as the book keeps it. The rows decide which remarks ``more``
+        contains."""
         unused = guess is None and self.guess is not None
         return {
             "value": value,
@@ -205,20 +209,21 @@ class Question(ABC):
     def order_statistics(
         self, part: Part, ranks: Callable[[int], Sequence[int]]
     ) -> tuple[int, Sequence[float]]:
-        """How many rows pass, and the values at the ranks wanted for that count. Reads ``part``."""
+        """How many rows pass, and the values at the ranks that ``ranks`` returns for that count. Reads
+        ``part``."""
         raise TypeError(f"{self.kind} questions have no order statistics")
 
     @property
     @abstractmethod
     def record(self) -> Any:
-        """What the answer shows as its query."""
+        """The query that the answer shows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CellQuestion(Question):
-    """A question that can be read off the cells of the rows. ``axes`` are the declared ranges of its values,
-    and ``statistic`` is what is computed from cells (None where sums or order statistics are read); ``seen``
-    keeps what the training rows say, which does not change."""
+    """A question that can be read off the cells of the rows. ``axes`` are the declared ranges of its values.
+    ``statistic`` is computed from cells (None if sums or order statistics are read). ``seen`` keeps what the
+    training rows say, which does not change."""
 
     axes: tuple[Axis, Axis] = (NO_AXIS, NO_AXIS)
     statistic: Statistic | None = None
@@ -238,7 +243,7 @@ class TableQuestion(CellQuestion):
 
     @classmethod
     def of(cls, checked: CheckedQuery) -> TableQuestion:
-        """The question a checked query asks."""
+        """The question of a checked query."""
         query = checked.query
         low, high = limits(query)
         return cls(
@@ -259,7 +264,7 @@ class TableQuestion(CellQuestion):
         )
 
     readable = True
-    # It is read by a database, and by no code of the caller's.
+    # A database reads it, and no code of the caller.
     in_process = runs_code = by_place = in_order = False
     in_training = True
 
@@ -280,7 +285,7 @@ class TableQuestion(CellQuestion):
         return [*remarks, *self.not_in_training()] if self.filtered else remarks
 
     def _clipped(self) -> list[str]:
-        """Where values are clipped."""
+        """The note about clipped values."""
         query = self.checked.query
         ranges = [query.bounds, query.other_bounds]
         if query.bounds is None:
@@ -296,7 +301,7 @@ class TableQuestion(CellQuestion):
         return [f"Values of {shown} are clipped{missing}."]
 
     def not_in_training(self) -> tuple[str, ...]:
-        """A note where no training row that was looked at for the question enters it."""
+        """A note if no training row that was looked at enters the question."""
         looked = [rows.count for (rows, _), moments in self.seen.items() if moments.rows == 0]
         if not looked or not self.filtered:
             return ()
@@ -327,7 +332,7 @@ class TableQuestion(CellQuestion):
         return Cells.of(self.axes, [cell[:-1] for cell in read])
 
     def moments_of(self, sums: Sums) -> Moments:
-        """The moments that sums over the rows stand for."""
+        """The moments that follow from sums over the rows."""
         moments = Moments.from_integers(sums.rows, sums.total, sums.squares, sums.scale, self.low, self.high)
         return moments if sums.clipped is None else replace(moments, clipped=sums.clipped)
 
@@ -366,8 +371,8 @@ def axes_of(query: Query) -> tuple[Axis, Axis]:
 
 @dataclass(frozen=True, kw_only=True)
 class StatisticQuestion(Question):
-    """A statistic of the caller's own, computed in this process by ``function`` on a data frame, with a
-    declared tail."""
+    """The caller's own statistic, computed in this process by ``function`` on a data frame, with a declared
+    tail."""
 
     function: Callable[[Any], float]
     tail: Tail
@@ -387,7 +392,7 @@ class StatisticQuestion(Question):
 def custom_question(
     function: Callable[[Any], float], *, tail: Tail, guess: Any, name: str | None
 ) -> StatisticQuestion:
-    """The question behind ``guard.custom``; the same name is the same question, without one it is new."""
+    """The question behind ``guard.custom``. The same name is the same question; without a name it is new."""
     if not callable(function):
         raise InvalidArgument("function", "a function of a data frame", function, of="Guard.custom")
     if not isinstance(tail, Tail):

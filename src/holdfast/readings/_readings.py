@@ -1,10 +1,10 @@
 """How a question is read off the protected rows: which interval it has, and what of it is released.
 
-Every statistic is a procedure with two halves. :meth:`Reading.around` is made from public facts alone: the
-interval that the training part predicts where the statistic lies in a cell. :meth:`Reading.measured` reads
-the rows: the estimate and the interval for a query fixed in advance. One rule makes an output of the two: the
-cell of the estimate and, where the width depends on the rows, the class of the arms. The interval of an
-output contains the measured one, whatever the rows are. That is all the theorem asks for
+Every statistic is a procedure with two halves. :meth:`Reading.around` uses public facts only: it gives the
+interval that the training part predicts if the statistic lies in a cell. :meth:`Reading.measured` reads the
+rows: it gives the estimate and the interval for a query fixed in advance. One rule makes an output of the
+two: the cell of the estimate and, if the width depends on the rows, the class of the arms. The interval of an
+output contains the measured one, whatever the rows are. The theorem needs nothing else
 (``docs/theory/code-guard.md``, "What leaves").
 """
 
@@ -33,42 +33,43 @@ class Measured:
 @dataclass(frozen=True)
 class Reading(ABC):
     """One question at one step, answered at failure probability exp(−nats). ``arms`` are the classes of the
-    interval's arms; None where the interval follows from the cell alone."""
+    interval's arms; None if the interval follows from the cell alone."""
 
     question: Question
     nats: float
     arms: ArmClasses | None
 
-    # Whether it reads sums over all rows, which several questions can share a scan for.
+    # Whether it reads sums over all rows. Several questions can share one scan for their sums.
     by_sums: ClassVar[bool] = True
 
     @property
     @abstractmethod
     def theorem(self) -> str:
-        """The interval for a fixed query that is used, by name."""
+        """The name of the interval for a fixed query that is used."""
 
     @property
     def halves(self) -> bool:
-        """Whether each side of the measured interval has half of the error. Else one side may have all."""
+        """Whether each side of the measured interval has half of the error. Otherwise one side may have
+        all."""
         return True
 
     @abstractmethod
     def around(self, low: float, high: float) -> Interval:
-        """The interval to be expected where the statistic lies in [low, high]. Where there are no classes of
-        arms it is the union of the fixed-query intervals of all rows with that."""
+        """The interval to expect if the statistic lies in [low, high]. Without classes of arms it is the
+        union of the fixed-query intervals of all possible rows with such a statistic."""
 
     @abstractmethod
     def estimate(self, part: Part) -> float:
         """The statistic of the rows. Reads ``part``."""
 
     def measured(self, part: Part) -> Measured | None:
-        """The statistic of the rows and its interval; None where they say nothing. Reads ``part``."""
+        """The statistic of the rows and its interval; None if the rows say nothing. Reads ``part``."""
         value = self.estimate(part)
         return Measured(value, self.around(value, value))
 
     def interval(self, low: float, high: float, output: Output) -> Interval:
-        """The interval an output stands for, its cell being [low, high], clipped to the values that the
-        statistic can take."""
+        """The interval that an output stands for, with the cell [low, high]. It is clipped to the values that
+        the statistic can take."""
         question = self.question
         if output.whole:
             return Interval(question.low, question.high)
@@ -83,13 +84,13 @@ class Reading(ABC):
         )
 
     def widest(self, low: float, high: float, *, likely: bool = True) -> Interval:
-        """The widest interval of a cell as wide as [low, high] that lies about here: with arms that are
-        hardly ever longer, or, where not ``likely``, with those that are expected."""
+        """The widest interval of a cell as wide as [low, high] near here. Its arms have a length that is
+        hardly ever exceeded or, if not ``likely``, the expected length."""
         arm = self.arms.likely if likely and self.arms is not None else 0
         return self.interval(low, high, Output(0, arm))
 
     def output(self, part: Part, grid: Grid) -> Output:
-        """Read the protected rows. The only place that does."""
+        """Read the protected rows. No other method does."""
         if self.arms is None:
             return Output(grid.index(self.estimate(part)))
         measured = self.measured(part)
@@ -100,34 +101,34 @@ class Reading(ABC):
         return WHOLE if arm is None else Output(cell, arm)
 
     def _arm(self, measured: Measured, low: float, high: float) -> int | None:
-        """The class that is released: the least one whose arms are long enough for the measured interval, or
-        the expected one if the cell makes up for what its arms are too short. None where no class is wide
+        """The class that is released: the smallest class with arms long enough for the measured interval. It
+        is the expected class if the cell makes up for arms that are too short. None if no class is wide
         enough."""
         assert self.arms is not None
         lower, upper = _lengths(self.around(low, high), low, high)
         inside, middle = measured.interval, measured.estimate
         stretch = max(_times(middle - inside.low, lower), _times(inside.high - middle, upper))
         if stretch > self.arms.stretch(0):
-            # The estimate lies inside the cell, so the interval reaches beyond it by less than an arm.
+            # The estimate lies inside the cell, so the interval extends beyond it by less than an arm.
             beyond = max(_times(low - inside.low, lower), _times(inside.high - high, upper))
             stretch = max(beyond, self.arms.stretch(0))
         if not math.isfinite(stretch):
             return None
         if stretch == 0:
-            return 0  # Tied values have no arms at all; to say so would cost more than it tells.
+            return 0  # Tied values have no arms at all; to say so would cost more than it is worth.
         arm = self.arms.least(stretch)
         return arm if arm <= self.arms.last else None
 
 
 def _lengths(expected: Interval, low: float, high: float) -> tuple[float, float]:
-    """The arms of an expected interval beyond its cell; none where the cell is unbounded."""
+    """The arms of an expected interval beyond its cell; 0 if the cell is unbounded."""
     lower = low - expected.low if math.isfinite(low) else 0.0
     upper = expected.high - high if math.isfinite(high) else 0.0
     return lower, upper
 
 
 def _times(needed: float, expected: float) -> float:
-    """How many times the expected length of an arm is needed."""
+    """The needed length of an arm as a multiple of its expected length."""
     if not needed > 0:
         return 0.0
     return needed / expected if expected > 0 else math.inf
@@ -135,8 +136,8 @@ def _times(needed: float, expected: float) -> float:
 
 @dataclass(frozen=True)
 class Share(Reading):
-    """A share of the rows, or of those that pass a filter: Clopper–Pearson, given how many pass. ``rows`` are
-    those that pass: their number where it is public, else what is expected of it."""
+    """A share of the rows, or of those that pass a filter: Clopper–Pearson, given how many pass. ``rows`` is
+    the number of those that pass if it is public, else the expected number."""
 
     rows: int
     theorem = "Clopper–Pearson"
@@ -147,7 +148,8 @@ class Share(Reading):
         return intervals.binomial_interval(fewest, most, self.rows, self.nats)
 
     def widest(self, low: float, high: float, *, likely: bool = True) -> Interval:
-        """Cells of one width touch numbers of rows that differ by one or two, depending on where they lie."""
+        """Cells of one width contain numbers of rows that differ by one or two, depending on where they
+        lie."""
         if self.arms is not None:
             return super().widest(low, high, likely=likely)
         low, high = max(low, 0.0), min(high, 1.0)
@@ -186,10 +188,10 @@ class BoundedMean(Reading):
 @dataclass(frozen=True)
 class MeanByBets(Reading):
     """A mean of the rows, or of those that pass a filter, by an e-value whose ``rates`` the training part
-    chose. ``expected`` are the arms that it predicts.
+    chose. ``expected`` are the arms that the training part predicts.
 
-    With a filter the e-value is a product over all rows, to which those that do not pass contribute 1. So
-    nothing is conditioned on, and the same sums serve.
+    With a filter the e-value is a product over all rows. Rows that do not pass contribute 1. So nothing is
+    conditioned on, and the same sums serve.
     """
 
     rates: tuple[tuple[float, ...], tuple[float, ...]]
@@ -229,8 +231,8 @@ class MeanOfDependentRows(Reading):
     """A mean, or a filtered mean, of dependent rows: the tail of their model.
 
     With R the true filtered mean and d the share that passes, (f − R)·1[passes] has mean zero and lies in a
-    range of length high − low, so its sample mean d·(v − R) is within the tail's radius r, and |v − R| ≤ r/d.
-    ``share`` is what is expected of d.
+    range of length high − low. So its sample mean d·(v − R) is within the tail's radius r, and |v − R| ≤ r/d.
+    ``share`` is the expected d.
     """
 
     tail: Tail
@@ -243,7 +245,7 @@ class MeanOfDependentRows(Reading):
 
     @property
     def halves(self) -> bool:
-        # That blocks are not independent is one event, which both sides of a tail by blocks share.
+        # The possible dependence of blocks is one event, which both sides of a tail by blocks share.
         return isinstance(self.tail, SubGaussian)
 
     def around(self, low: float, high: float) -> Interval:
@@ -282,7 +284,7 @@ class ShareOfChain(Reading):
 
 @dataclass(frozen=True)
 class DeclaredTail(Reading):
-    """A statistic of the caller's own with a declared tail. The width is public."""
+    """The caller's own statistic with a declared tail. The width is public."""
 
     question: StatisticQuestion
 
@@ -329,8 +331,8 @@ class Ranks:
 
 @dataclass(frozen=True)
 class QuantileOfRows(Reading):
-    """A quantile: the order statistics on either side of it. ``expected`` is how far from it the training
-    part predicts them."""
+    """A quantile: the order statistics on either side of it. ``expected`` is how far from it they are, as the
+    training part predicts."""
 
     ranks: Ranks
     expected: tuple[float, float]

@@ -1,10 +1,10 @@
 """What the training part says about a question, before anything is charged: ranges, groups and hints.
 
 The training part shows the range of a question's values, the two groups of a column, and the rows of a table.
-A misspelt text and a range that clips every value are refused with what to write instead. What may be meant,
-a filter that no training row passes among it, is told as a note on the preview and on the answer. All of it
-is decided from the training rows and from public facts; no protected row is read. Whoever brings a guess of
-their own says that the question is meant as it is, and is not refused.
+A misspelt text, or a range that clips every value, is refused with a proposal of what to write. What may be
+intended, such as a filter that no training row passes, becomes a note on the preview and on the answer. All
+of it is decided from the training rows and from public facts; no protected row is read. A caller who gives a
+guess says that the question is meant as it is, and is not refused.
 """
 
 from __future__ import annotations
@@ -23,24 +23,25 @@ from holdfast.errors import QueryRejected
 from holdfast.queries import Expression, Query, quoted_name, quoted_value
 from holdfast.readings._question import Part, Question, TableQuestion
 
-# A table has so many groups at most.
+# A table has at most so many groups.
 MOST_GROUPS = 100
-# A proposed range has so much of the training values' range added at either end.
+# A proposed range adds this part of the range of the training values at either end.
 _ROOM = 0.25
 
 OTHERS = "all others"
 NOT_SEEN = "Not seen in training, not asked."
 
-# A column with more different texts than this is one of names or ids, where nobody knows what is misspelt.
+# A column with more different texts than this has names or ids: nobody can see which of them is misspelt.
 _MOST_TEXTS = 10_000
-# How alike two texts are, from 0 to 1, for one to be taken for the other misspelt ("Adelei" for "Adelaide").
+# From this likeness on, from 0 to 1, a text is taken for a misspelling of another ("Adelei", "Adelaide").
 _ALIKE = 0.7
-# Of a long list so many texts are looked at.
+# At most so many texts of a long list are looked at.
 _MOST_MISSING = 20
 _NAMED = 3
 
-# Training rows that repeat: how often on average, among how many at least, and which share of rows may have a
-# twin by chance. Most copies of a training row are protected, so a few among the training rows say enough.
+# Training rows that repeat: how often on average, among how many at least, and which share of rows may have
+# an equal row by chance. Most copies of a training row are protected, so a few in the training part say
+# enough.
 _OFTEN, _FEW, _BY_CHANCE = 1.2, 100, 0.05
 _REPEATED = (
     "Rows repeat: of {:,} training rows {:,} are different. Equal rows are taken for draws of their own. If "
@@ -52,25 +53,25 @@ _MEANT = "If it is meant, ask with a guess of your own: guess=..."
 
 
 class Hints:
-    """What is looked up in the training part for all questions of a guard: each column at most once."""
+    """What is looked up in the training part for all questions of a guard; each column at most once."""
 
     def __init__(self, training: Part | None, pilot: Part | None, nullable: frozenset[str]) -> None:
         self._training = training
         self._nullable = nullable
-        # The pilot is small, and shows most texts there are.
+        # The pilot is small, and has most texts that occur.
         self._parts = [part for part in (pilot, training) if part is not None]
         self._texts: dict[tuple[int, str], frozenset[str] | None] = {}
         self._empty: frozenset[str] | None = None
 
     def heeded(self, question: TableQuestion, answered: Callable[[str], object | None]) -> TableQuestion:
-        """The question with notes about it; raises :class:`~holdfast.errors.QueryRejected` for a text that is
-        a near miss. ``answered`` tells by its key whether a question was answered before, which is never
-        refused."""
+        """The question with notes about it. Raises :class:`~holdfast.errors.QueryRejected` for a text that is
+        a near miss. ``answered`` says for a key whether that question was answered before: such a question is
+        never refused."""
         notes = [*self._missing_texts(question, answered), *self._columns(question)]
         return replace(question, notes=(*question.notes, *notes)) if notes else question
 
     def _columns(self, question: TableQuestion) -> Iterator[str]:
-        """What is to be known about the columns that the question reads."""
+        """Notes about the columns that the question reads."""
         columns = question.checked.schema.columns
         reads = sorted(question.checked.reads)
         if self._training is not None and self._nullable.intersection(reads):
@@ -89,7 +90,7 @@ class Hints:
     def _missing_texts(
         self, question: TableQuestion, answered: Callable[[str], object | None]
     ) -> Iterator[str]:
-        """Texts that a column is compared with and that no training row has there."""
+        """Texts that a column is compared with, but that no training row has there."""
         missing = []
         for name, text in question.checked.compared_texts:
             order = question.checked.schema.columns[name].order
@@ -110,7 +111,7 @@ class Hints:
             yield f"No training row has {text!r} in the column {name!r}."
 
     def _lacks(self, column: str, text: str) -> bool:
-        """Whether no training row has the text; False where there are too many to tell."""
+        """Whether no training row has the text; False if there are too many texts to tell."""
         for part in self._parts:
             texts = self._texts_of(part, column)
             if texts is None or text in texts:
@@ -122,12 +123,12 @@ class Hints:
         if key not in self._texts:
             try:
                 self._texts[key] = part.rows.texts(column, most=_MOST_TEXTS)
-            except QueryRejected:  # It takes longer than a question may; a hint is not worth that.
+            except QueryRejected:  # It takes longer than a question may. The answer matters more than a hint.
                 self._texts[key] = None
         return self._texts[key]
 
     def _nearest(self, column: str, text: str) -> str | None:
-        """The training part's text that this one may be a misspelling of. Codes that differ in a digit are
+        """The training part's text that this text may be a misspelling of. Codes that differ in a digit are
         different codes."""
         assert self._training is not None
         texts = self._texts_of(self._training, column) or frozenset()
@@ -140,8 +141,8 @@ class Hints:
 def require_values_inside(question: Question, training: Part | None) -> None:
     """Refuse a mean whose range clips every training value, so that each row would count the same.
 
-    The question was put to the training rows before; those are looked at once more where all of them ended
-    up at one end of the range.
+    The question was put to the training rows before. They are looked at once more only if all of them lay at
+    one end of the range.
     """
     if training is None or question.guess is not None or not isinstance(question, TableQuestion):
         return
@@ -163,8 +164,8 @@ def require_values_inside(question: Question, training: Part | None) -> None:
 
 
 def repeated_rows(rows: Rows) -> tuple[str, ...]:
-    """What is assumed where many training rows occur several times, and chance does not explain it: with
-    columns independent of each other, fewer than one row in twenty would have a twin."""
+    """The assumption to state if many training rows occur several times, and chance does not explain it. If
+    columns were independent of each other, fewer than one row in twenty would have an equal row."""
     different = rows.different_rows() if rows.count >= _FEW else None
     if different is None or rows.count < _OFTEN * different:
         return ()
@@ -178,7 +179,7 @@ def repeated_rows(rows: Rows) -> tuple[str, ...]:
 
 
 def resolved(query: Query, schema: Schema, training: Rows | None, nullable: frozenset[str]) -> Query:
-    """The question with its ranges and its groups in place, both as the training part shows them."""
+    """The question with its ranges and its groups, as the training part shows them."""
     if query.kind == "histogram":
         raise QueryRejected(f"{query} is a table, one row for each bin. Ask for it with guard.table(...).")
     if query.by:
@@ -195,7 +196,7 @@ def resolved(query: Query, schema: Schema, training: Rows | None, nullable: froz
 
 
 def _require_apart(query: Query, training: Rows, nullable: frozenset[str]) -> None:
-    """Refuse two groups that share training rows."""
+    """Refuse two groups that have training rows in common."""
     first, second = query.groups
     both = queries.share(f"({first.text}) and ({second.text})", nulls=False)
     shared = training.sums(both.check(training.schema, nullable)).total
@@ -209,7 +210,7 @@ def _require_apart(query: Query, training: Rows, nullable: frozenset[str]) -> No
 
 
 def with_ranges(query: Query, schema: Schema, training: Rows | None, nullable: frozenset[str]) -> Query:
-    """The question with the ranges of its values in place."""
+    """The question with the ranges of its values filled in."""
     if not query.needs_bounds:
         return query
     column = query.expression.column
@@ -246,7 +247,7 @@ def range_of(value: Expression, training: Rows, nullable: frozenset[str]) -> tup
     room = _ROOM * (most - least) or max(1.0, abs(most))
     unit = 10.0 ** (math.floor(math.log10(most - least + 2 * room)) - 1)
     low, high = math.floor((least - room) / unit) * unit, math.ceil((most + room) / unit) * unit
-    # Values that are not negative by what was seen are taken to be so.
+    # If no value was seen below zero, values are taken to be at least zero.
     return (0.0 if least >= 0 > low else low), (0.0 if most <= 0 < high else high)
 
 
@@ -266,8 +267,7 @@ def _two_groups(query: Query, training: Rows) -> tuple[Expression, ...]:
 
 
 def members(query: Query, training: Rows | None) -> list[tuple[tuple[str, ...], Query]]:
-    """The questions of a table, each with the values it is about: those that the training part shows, and all
-    others."""
+    """The questions of a table, each with its values: those that the training part shows, and all others."""
     rows = _required(training, "the groups of a table")
     groups = _values_of(query.by, rows, "the groups of a table")
     if len(groups) > MOST_GROUPS:
@@ -284,8 +284,8 @@ def members(query: Query, training: Rows | None) -> list[tuple[tuple[str, ...], 
 
 
 def by_groups(query: Query, members: Sequence[Query]) -> Query | None:
-    """The question whose groups are those of a table, all of which one scan reads; None where each group has
-    to be read by itself."""
+    """The question whose groups are those of a table, so that one scan reads all of them. None if each group
+    has to be read by itself."""
     if query.statistic not in ("share", "mean"):
         return None
     own = [member.where for member in members if member.where is not None]
@@ -305,8 +305,8 @@ def _among(query: Query, condition: str) -> Query:
 
 
 def _values_of(by: Sequence[Expression], training: Rows, what: str) -> list[tuple[Any, ...]]:
-    """The values of one or two columns in the training part, in their order: that of the categories where it
-    is public. Rows without a value are a group of their own, the last one, with None as its value."""
+    """The values of one or two columns in the training part, in their order. Public categories have their own
+    order. Rows without a value are a group of their own, the last one, with None as its value."""
     names = [part.column for part in by]
     unknown = [str(part) for part, name in zip(by, names, strict=True) if name not in training.schema]
     if unknown:
@@ -343,7 +343,7 @@ def _place(value: Any, order: Sequence[str] | None) -> tuple[bool, Any]:
 
 
 def _is(column: Expression, value: Any) -> str:
-    """The condition that a column has a value."""
+    """The condition that a column equals a value."""
     name = quoted_name(str(column.column))
     if value is None:
         return f"{name} is null"
@@ -353,5 +353,5 @@ def _is(column: Expression, value: Any) -> str:
 
 
 def too_few(preview: Preview) -> str:
-    """What a table says of a group that is too small to be asked about."""
+    """The note of a table for a group that is too small to be asked about."""
     return f"Too few rows (about ±{preview.half_width:.2g}), not asked."

@@ -1,8 +1,7 @@
-"""Metrics: the values of predictions, what a prediction and a target make of one row, and which statistic
-of the rows is the score.
+"""Metrics: the values of predictions, what a row contributes with its prediction and target, and the
+statistic of the rows that is the score.
 
-Predictions that are an expression over the columns are questions like any other, answered where the rows
-live.
+Predictions that are an expression over the columns are ordinary questions, answered where the rows are.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from holdfast.queries import Query, quoted_name, quoted_value
 from holdfast.readings import TableQuestion
 from holdfast.statistics import AUC, NO_AXIS, Axis, Contrast, Mean, Ratio, RSquared, Statistic
 
-# Whole numbers up to this one are floats that differ.
+# Different whole numbers up to this one are different floats.
 _EXACT = 2**53
 
 Floats = NDArray[np.float64]
@@ -51,8 +50,8 @@ def as_numbers(values: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def comparable(kind: str, stored: str) -> bool:
-    """Whether values of a kind can equal those of a column. What is neither number nor text is compared as it
-    is."""
+    """Whether values of a kind can equal those of a column. Values that are neither numbers nor texts are
+    compared unchanged."""
     equal = {"number": ("number", "boolean", "other"), "text": ("text", "other"), "other": ("date", "other")}
     return stored in equal[kind]
 
@@ -70,9 +69,9 @@ def kind_of_values(values: NDArray[Any]) -> str:
 
 
 def of_one_kind(predictions: Any) -> NDArray[Any]:
-    """Numbers as floats, and texts no longer than they are, so that the same predictions are the same
-    question however they are stored. Whole numbers stay whole where floats that are equal would hide that
-    they differ."""
+    """The values in one standard form, so that the same predictions are the same question however they are
+    stored. Numbers become floats, and texts have no spare length. Whole numbers stay whole if different ones
+    would become equal floats."""
     values = np.asarray(predictions)
     if values.dtype == object or isinstance(predictions, (list, tuple)):
         values = _of_python_values(values, list(predictions))
@@ -80,13 +79,13 @@ def of_one_kind(predictions: Any) -> NDArray[Any]:
         return values.astype("datetime64[us]")
     if values.dtype.kind not in "biuf":
         return np.array(values.astype(str).tolist())
-    numbers = values.astype(np.float64) + 0.0  # one zero
+    numbers = values.astype(np.float64) + 0.0  # turns −0.0 into 0.0
     return values if values.dtype.kind in "iu" and np.any(np.abs(numbers) >= _EXACT) else numbers
 
 
 def _of_python_values(values: NDArray[Any], listed: list[Any]) -> NDArray[Any]:
-    """The array of a list: numpy makes floats of whole numbers that it cannot store together, and texts of
-    whatever comes with a text."""
+    """The array of a list. By itself numpy makes floats of whole numbers that it cannot store together, and
+    texts of everything in a list with a text."""
     if any(isinstance(value, int) and abs(value) > _EXACT for value in listed):
         for whole in (np.int64, np.uint64):
             if all(isinstance(value, (int, np.integer)) for value in listed):
@@ -114,8 +113,8 @@ def _of_python_values(values: NDArray[Any], listed: list[Any]) -> NDArray[Any]:
 @dataclass(frozen=True)
 class Metric:
     """One way to score. ``needs`` is what a prediction has to be: a "label", a "probability", a "score" of
-    any size, or a "number". ``kind`` is the statistic of the rows. ``paired`` tells whether two predictions
-    can be compared row by row. Of a ``loss`` less is better."""
+    any size, or a "number". ``kind`` is the statistic of the rows. ``paired`` says whether two predictions
+    can be compared row by row. For a ``loss``, less is better."""
 
     needs: str
     kind: str
@@ -143,8 +142,8 @@ METRICS: dict[str, Metric] = {
 
 @dataclass(frozen=True)
 class Scale:
-    """What is known of a target before its protected rows are read: the ``positive`` label, all ``classes``
-    that the training part shows, and the ``span`` of numbers, or of the loss where the metric has one."""
+    """The facts about a target before its protected rows are read: the ``positive`` label, all ``classes``
+    that the training part shows, and the ``span`` of numbers, or of the loss if the metric has one."""
 
     positive: Any = None
     classes: tuple[Any, ...] = ()
@@ -158,7 +157,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Values:
-    """What the rows count, one or two values each; the number of a row's group, where there are groups; and
+    """What the rows contribute: one or two values each, the number of a row's group if there are groups, and
     which rows enter."""
 
     x: Floats
@@ -176,7 +175,7 @@ class Values:
 
 
 def limits_of(metric: str, scale: Scale) -> tuple[float, float]:
-    """Between what a score lies."""
+    """The least and the largest possible score."""
     if metric == "log_loss":
         return scale.span
     if METRICS[metric].needs != "number":
@@ -198,7 +197,7 @@ def statistic_of(metric: str, scale: Scale) -> Statistic | None:
 
 
 def axes_of_metric(metric: str, scale: Scale) -> tuple[Axis, Axis]:
-    """The ranges of what the rows count."""
+    """The ranges of what the rows contribute."""
     ranges = {
         "f1": ((0.0, 2.0), (0.0, 2.0)),
         "auc": ((-1.0, 1.0), None),
@@ -210,7 +209,7 @@ def axes_of_metric(metric: str, scale: Scale) -> tuple[Axis, Axis]:
 
 
 def values_of(metric: str, predicted: NDArray[Any], truth: NDArray[Any], scale: Scale) -> Values:
-    """What each row counts. A missing prediction or target counts as the worst there is."""
+    """What each row contributes. A missing prediction or target counts as the worst possible value."""
     needs = METRICS[metric].needs
     if needs == "label":
         return _of_labels(metric, predicted, truth, scale)
@@ -286,7 +285,7 @@ def units_of(values: Floats, axis: Axis) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredExpression(TableQuestion):
-    """A score that no other question says: it is shown by its own text."""
+    """A score that no other question can express: it is shown by its own text."""
 
     readable = False
 
@@ -304,8 +303,8 @@ def score_query(
     scale: Scale | None = None,
     schema: Any = None,
 ) -> Query | None:
-    """The score of predictions that are an expression, as a question; None for a metric that no question is.
-    A row without a prediction or a target counts as wrong, as it does for arrays and models."""
+    """The score of predictions that are an expression, as a question; None if no question gives this metric.
+    A row without a prediction or a target counts as wrong, as for arrays and models."""
     checks.choice(metric, "metric", tuple(METRICS), of="Guard.score")
     predicted, true = f"({predictions})", f"({target})"
     options = {"guess": guess, "schema": schema}
@@ -347,7 +346,7 @@ def compare_query(
     a: str, b: str, *, target: str, metric: str, scale: Scale | None = None, schema: Any = None
 ) -> Query:
     """The score of one expression less that of another, row by row, as a question. A row without a prediction
-    or a target counts as wrong, as it does for arrays and models."""
+    or a target counts as wrong, as for arrays and models."""
     checks.choice(metric, "metric", tuple(METRICS), of="Guard.compare")
     if metric not in COMPARED:
         raise QueryRejected(
@@ -361,7 +360,7 @@ def compare_query(
 
 
 def _of_a_row(score: Query) -> str:
-    """What one row counts in a score, a missing value included."""
+    """What one row contributes to a score, also if a value is missing."""
     value = (
         f"cast({score.expression.text} as double)" if score.kind == "share" else f"({score.expression.text})"
     )
@@ -370,7 +369,7 @@ def _of_a_row(score: Query) -> str:
 
 
 def require_probabilities(predictions: str, metric: str, training: Rows | None, nullable: Any) -> None:
-    """Refuse an expression that is no probability in some training row."""
+    """Refuse an expression that is not a probability in some training row."""
     if training is None or METRICS[metric].needs != "probability":
         return
     outside = queries.share(f"({predictions}) < 0 or ({predictions}) > 1", nulls=False)
@@ -392,7 +391,7 @@ def _is(side: str, label: Any) -> str:
 def scored_expression(
     predictions: str, *, target: str, metric: str, scale: Scale, schema: Any, nullable: Any
 ) -> TableQuestion:
-    """The score of an expression by a metric that no other question is."""
+    """The score of an expression by a metric that no other question gives."""
     predicted, true = f"({predictions})", f"({quoted_name(target)})"
     options: dict[str, Any] = {"nulls": "skip", "schema": schema}
     if metric == "balanced_accuracy":

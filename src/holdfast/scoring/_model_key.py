@@ -1,10 +1,9 @@
-"""Which model it is: a digest of what a fitted model holds and of the code that it runs.
+"""The identity of a model: a digest of what a fitted model holds and of the code that it runs.
 
 The same fitted model is the same question, in this process and in the next one. The digest of a pickle would
-not do: a pickle names classes and functions and leaves their code out, so that a model whose ``predict`` was
-rewritten would pass for the old one. Here code that is the caller's own enters by value: instructions,
-constants, and the variables of its module that it uses. Code of installed packages enters by name and
-version.
+not do: a pickle names classes and functions and leaves their code out. So a model whose ``predict`` was
+rewritten would be taken for the old one. Here the caller's own code enters by value: instructions, constants,
+and the variables of its module that it uses. Code of installed packages enters by name and version.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from joblib.hashing import NumpyHasher
 
 
 def model_key(model: Any) -> str | None:
-    """A digest of a model as it is now; None where it has none that is the same twice.
+    """A digest of a model as it is now; None if it has no digest that is the same twice.
 
     Guarantee: models with the same digest hold equal values and run the same code of the caller's own (up to
     a collision of SHA-256), on packages of the same version.
@@ -37,7 +36,7 @@ def model_key(model: Any) -> str | None:
     """
     try:
         first, second = _Digest().of(model), _Digest().of(model)
-    except Exception:  # whatever the caller's objects raise when they are pickled
+    except Exception:  # Pickling can raise whatever the caller's objects raise.
         return None
     return first if first == second else None
 
@@ -53,9 +52,9 @@ class _Digest(NumpyHasher):  # type: ignore[misc]
         return str(self.hash(model))
 
     def save(self, obj: Any) -> None:
-        """Arrays and numbers by type and content, however they lie in memory."""
+        """Arrays and numbers by type and content, whatever their layout in memory."""
         if isinstance(obj, np.ndarray) and obj.dtype.names is not None:
-            # Between the fields of a record there may be bytes that mean nothing.
+            # There may be meaningless bytes between the fields of a record.
             obj = ("record", [(name, obj[name]) for name in obj.dtype.names])
         elif isinstance(obj, (np.ndarray, np.generic)) and not obj.dtype.hasobject:
             content = np.ascontiguousarray(obj)
@@ -91,7 +90,7 @@ class _Digest(NumpyHasher):  # type: ignore[misc]
 
 
 def _class_parts(cls: type) -> Iterator[Any]:
-    """What a class does: its bases, its methods, its attributes. Of names that Python itself gives, only
+    """What a class does: its bases, its methods, its attributes. Of the names that Python itself adds, only
     methods count."""
     yield from cls.__bases__
     for name, value in sorted(vars(cls).items()):
@@ -103,7 +102,7 @@ def _class_parts(cls: type) -> Iterator[Any]:
 
 
 def _bare(value: Any) -> Any:
-    """A method without what is wrapped around it."""
+    """A method without its wrappers."""
     if isinstance(value, (staticmethod, classmethod)):
         return type(value).__name__, value.__func__
     if isinstance(value, property):
@@ -114,8 +113,8 @@ def _bare(value: Any) -> Any:
 
 
 def _function_parts(function: FunctionType) -> Iterator[Any]:
-    """What a function does: its code, its defaults, what it encloses, and the variables of its module that it
-    uses."""
+    """What a function does: its code, its defaults, the variables in its closure, and the variables of its
+    module that it uses."""
     yield from (_code_parts(function.__code__), function.__defaults__, function.__kwdefaults__)
     yield getattr(function, "__wrapped__", None)
     for cell in function.__closure__ or ():
@@ -129,7 +128,7 @@ def _function_parts(function: FunctionType) -> Iterator[Any]:
 
 
 def _code_parts(code: CodeType) -> tuple[Any, ...]:
-    """Code without the file and the line it was written in."""
+    """Code without the file and the line where it was written."""
     constants = [
         _code_parts(constant) if isinstance(constant, CodeType) else constant for constant in code.co_consts
     ]
@@ -154,7 +153,7 @@ def _installed_places() -> tuple[Path, ...]:
 
 
 def _is_installed(obj: Any) -> bool:
-    """Whether an object is known by its name alone: one of Python's own, or of an installed package."""
+    """Whether an object is identified by its name alone: it belongs to Python or to an installed package."""
     module = sys.modules.get(obj.__module__ or "")
     if module is None or obj.__module__ == "__main__" or "<locals>" in obj.__qualname__:
         return False
@@ -162,7 +161,7 @@ def _is_installed(obj: Any) -> bool:
 
 
 def _comes_with_a_package(module: ModuleType) -> bool:
-    """Whether a module is one of Python's own or of an installed package, which do not change by
+    """Whether a module belongs to Python or to an installed package. Such modules do not change by
     themselves."""
     if module.__name__.partition(".")[0] == "holdfast":
         return True

@@ -1,4 +1,4 @@
-"""A fitted model that is scored: what it predicts for rows, and what it must be to be scored."""
+"""A fitted model to be scored: what it predicts for rows, and the conditions it must meet."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from holdfast.scoring._metrics import (
 
 @dataclass(frozen=True)
 class Model:
-    """A fitted model as it was when it was asked about. ``column`` is that of the scored class among its
-    probabilities; with ``whole`` all of them are scored.
+    """A copy of a fitted model from the time of the question.
 
-    ``output`` names what is scored, its ``predict`` or its ``predict_proba``, and ``features`` the columns it
-    was fitted on (None: it does not say, and sees all but the target). Each use works on a copy: the caller's
-    model never sees a protected row, and keeps nothing of one.
+    ``column`` is the column of the scored class among its probabilities; with ``whole`` all of them are
+    scored. ``output`` names what is scored, its ``predict`` or its ``predict_proba``. ``features`` are the
+    columns it was fitted on (None: it does not say, and gets all but the target). Each use works on a copy:
+    the caller's model never sees a protected row, and keeps nothing of one.
     """
 
     fitted: Any
@@ -75,7 +75,7 @@ class Model:
 
 
 def copied(model: Any) -> Any:
-    """A copy of a model; the model itself where it cannot be copied."""
+    """A copy of a model; the model itself if it cannot be copied."""
     try:
         return copy.deepcopy(model)
     except Exception:
@@ -83,7 +83,7 @@ def copied(model: Any) -> Any:
 
 
 def output_of(model: Any, metric: str) -> str:
-    """What of a model is scored."""
+    """The method of a model that is scored."""
     needs = METRICS[metric].needs
     wanted = {
         "label": ("predict",),
@@ -124,7 +124,7 @@ def require_fitted(model: Any) -> None:
 
 
 def features_of(model: Any, target: str, protected: Part) -> tuple[str, ...] | None:
-    """The columns that a model was fitted on, where it says so."""
+    """The columns that a model was fitted on, if it says so."""
     names = getattr(model, "feature_names_in_", None)
     if names is None:
         return None
@@ -144,8 +144,8 @@ def features_of(model: Any, target: str, protected: Part) -> tuple[str, ...] | N
 
 
 def positive_class(model: Any, target: str, protected: Part, wanted: Any) -> Any:
-    """The label whose probability is scored: the one that is ``wanted``, else the second of two classes. That
-    is 1 of 0 and 1, True of False and True, and the later one of two texts. None where a model names no
+    """The label whose probability is scored: the label that is ``wanted``, else the second of two classes.
+    That is 1 of 0 and 1, True of False and True, and the later of two texts. None if a model names no
     classes."""
     classes = getattr(model, "classes_", None)
     if classes is None:

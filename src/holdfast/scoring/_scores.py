@@ -1,7 +1,7 @@
 """Scoring predictions against a column of the rows, in this process: an array of them, or a fitted model.
 
-Whatever can be wrong with predictions is found here, from public facts, from what the caller brings and from
-the training rows, before anything is charged.
+Every mistake in predictions is noticed here, from public facts, from what the caller gives and from the
+training rows, before anything is charged.
 """
 
 from __future__ import annotations
@@ -46,23 +46,21 @@ from holdfast.statistics import NO_AXIS, Axis, Cells, Contrast, Mean, Statistic,
 _MOST_CLASSES = 100
 _FOLDS = 3
 _OWN_ROWS = (
-    "The guess is the model's score on the training part. If it was fitted there, that is too good a "
-    "guess, and "
-    "costs more: bring guess= or use cv=."
+    "The guess is the model's score on the training part. If it was fitted there, that guess is too good and "
+    "costs more: give guess= or use cv=."
 )
 _NOT_FITTED_AGAIN = (
-    "No guess was supposed: the model cannot be fitted again on a part of the training rows, and its score "
-    "on all of them may be that on rows it was fitted on. An answer costs less with guess=."
+    "There is no guess: the model cannot be fitted again on a part of the training rows, and it may have "
+    "been fitted on all of them. An answer costs less with guess=."
 )
 _NO_GUESS = (
-    "There were no predictions for training rows to take a guess from, so none was supposed. An answer "
-    "costs less "
+    "There is no guess: there are no predictions for training rows to take it from. An answer costs less "
     "with guess=."
 )
 
-# A model is tried on so many training rows before it is asked about.
+# A model is tried on so many training rows before it may read protected rows.
 _TRIED_ROWS = 1_000
-_SHOWN = 12  # characters of a digest
+_SHOWN = 12  # shown characters of a digest
 _RECOGNISED = "The model is recognised by its digest, {}…: scoring the same model again costs nothing."
 _NEW_EACH_TIME = (
     "This model cannot be recognised: its content has no digest that stays the same. Scoring it again is a "
@@ -87,7 +85,7 @@ _OF_A_CLASS = (
 class ScoreQuestion(CellQuestion):
     """The score of predictions: an array over the rows of the data or the protected rows, or a fitted model.
 
-    ``scale`` says what labels and numbers are scored. ``out_of_fold`` are predictions for the training rows
+    ``scale`` says which labels and numbers are scored. ``out_of_fold`` are predictions for the training rows
     by models that were fitted without them.
     """
 
@@ -110,7 +108,7 @@ class ScoreQuestion(CellQuestion):
 
     @staticmethod
     def _of_part(predictions: NDArray[Any], part: Part) -> NDArray[Any]:
-        """Those that are for rows of a part, where the array is for more rows."""
+        """The predictions for the rows of a part, if the array is for more rows."""
         for mask in (part.mask, part.within):
             if mask is not None and len(predictions) == len(mask):
                 return np.asarray(predictions[mask])
@@ -140,7 +138,7 @@ class ScoreQuestion(CellQuestion):
         return True
 
     def values(self, part: Part) -> Values:
-        """What each row of one part counts. Reads the rows."""
+        """What each row of one part contributes. Reads the rows."""
         predicted, truth = self.predict(part), part.column(self.target)
         if len(predicted) != len(truth):
             raise ValueError("one prediction for each row is needed")
@@ -166,7 +164,7 @@ class ScoreQuestion(CellQuestion):
 
 
 def cells_of_values(every: Values, part: Part, axes: tuple[Axis, Axis], steps: tuple[Steps, Steps]) -> Cells:
-    """The cells, or the units, of the rows of a part whose values are at hand."""
+    """The cells, or the units, of the rows of a part whose values are given."""
     values = every.kept()
     x = units_of(values.x, axes[0])
     z = None if values.z is None else units_of(values.z, axes[1])
@@ -178,7 +176,8 @@ def cells_of_values(every: Values, part: Part, axes: tuple[Axis, Axis], steps: t
 
 
 def _sum_of_squares(units: NDArray[np.int64]) -> int:
-    """Σu², exactly: by halves of 12 bits, whose products 64 bits hold the sums of."""
+    """Σu², exactly. Values are split into halves of 12 bits, so that sums of their products fit into 64
+    bits."""
     high, low = units >> 12, units & 0xFFF
     parts = (int(np.dot(high, high)), int(np.dot(high, low)), int(np.dot(low, low)))
     return (parts[0] << 24) + (parts[1] << 13) + parts[2]
@@ -262,8 +261,8 @@ def score_question(
     bounds: Any = None,
     positive: Any = None,
 ) -> ScoreQuestion:
-    """The question behind ``guard.score``: the same predictions, or a model with the same content, are the
-    same question, whatever they are named."""
+    """The question behind ``guard.score``. The same predictions, or a model with the same content, are the
+    same question, whatever their names are."""
     checks.choice(metric, "metric", tuple(METRICS), of="Guard.score")
     if name is not None and not isinstance(name, str):
         raise InvalidArgument("name", "a text, or None", name, of="Guard.score")
@@ -294,7 +293,8 @@ def scale_of(
     positive: Any = None,
     classes: Any = None,
 ) -> Scale:
-    """What labels or numbers are scored: as the caller says, else as the model and the training part show."""
+    """Which labels or numbers are scored: as the caller says, else as the model and the training part
+    show."""
     if target not in protected.rows.schema:
         raise QueryRejected(
             f"There is no column {target!r} to score against; there are {', '.join(protected.rows.schema)}."
@@ -381,8 +381,8 @@ def _positive_label(target: str, kind: str, training: Part | None, classes: Any)
 
 
 def _without_its_own_rows(question: ScoreQuestion, training: Part, cv: int | None) -> ScoreQuestion:
-    """The question with a guess from models that were fitted without the rows they predict: what a model
-    scores on its own training rows says little about others."""
+    """The question with a guess from models that were fitted without the rows they predict. The score of a
+    model on its own training rows says little about other rows."""
     assert isinstance(question.predictions, Model)
     predicted = question.predictions.out_of_fold(training, question.target, cv or _FOLDS)
     if predicted is None:
@@ -400,7 +400,7 @@ def _without_its_own_rows(question: ScoreQuestion, training: Part, cv: int | Non
 
 
 def _with_note(notes: tuple[str, ...], note: str) -> tuple[str, ...]:
-    """What the score is of comes first, and how the model is recognised last."""
+    """Notes on the score: first what was scored, and last how the model is recognised."""
     return (*notes[:-1], note, *notes[-1:])
 
 
@@ -464,7 +464,7 @@ def _of_model(
 ) -> ScoreQuestion:
     from holdfast.scoring._model_key import model_key  # joblib is slow to import, and only models need it
 
-    # The digest comes first: whatever the model does with rows, it is the digest of what was brought.
+    # The digest comes first: if the model changes when it predicts, the digest is of the model as given.
     key = model_key(model)
     require_fitted(model)
     output = output_of(model, metric)
@@ -525,7 +525,7 @@ def _question(
 
 
 def _told(metric: str, scale: Scale) -> str:
-    """What else decides the score, for its text and its key."""
+    """Further facts that decide the score, for its text and its key."""
     if METRICS[metric].needs == "number":
         return f", bounds = {_ends(scale)}"
     bounds = f", bounds = {_ends(scale)}" if metric == "log_loss" else ""
@@ -538,8 +538,7 @@ def _ends(scale: Scale) -> str:
 
 
 def _try_on_training(question: ScoreQuestion, training: Part) -> None:
-    """Apply a model to some training rows, which are free: what goes wrong there is told, and costs
-    nothing."""
+    """Apply a model to some training rows, which are free. Errors there are reported and cost nothing."""
     if not isinstance(question.predictions, Model):
         return
     rows = training.rows.first(min(_TRIED_ROWS, training.rows.count))
@@ -565,7 +564,7 @@ def _try_on_training(question: ScoreQuestion, training: Part) -> None:
 
 def require_labels(question: ScoreQuestion, training: Part | None) -> None:
     """Refuse predicted labels that no training row has, and a precision without a row that is predicted to be
-    positive. Whoever brings a guess means it."""
+    positive. A caller who gives a guess means it, and is not refused."""
     if METRICS[question.metric].needs != "label" or question.guess is not None:
         return
     if isinstance(question.predictions, Model):

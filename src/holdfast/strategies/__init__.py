@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-# Few guards add noise, and its module is slow to import.
+# Noise is rarely used, and its module is slow to import.
 if not TYPE_CHECKING:
     __getattr__, _ = lazy_names(
         __name__,

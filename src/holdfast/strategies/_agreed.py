@@ -1,7 +1,7 @@
 """The code guard with agreed numbers: so many questions, and either so many surprises or no guesses at all.
 
-Strategy "agreed-code" checks a guess for every question, "grid-code" has none and uses all rows. No noise;
-every answer is within one error that is known before the first question. Theory:
+Strategy "agreed-code" checks a guess for every question. "grid-code" has no guesses and uses all rows.
+Neither adds noise. Every answer is within one error that is known before the first question. Theory:
 ``docs/theory/code-guard.md``.
 """
 
@@ -39,7 +39,7 @@ _FRESH_ROWS = "Questions that were answered before stay free; new ones need a ne
 
 @dataclass(frozen=True)
 class EvenCells:
-    """``count`` cells of equal width over [low, high], and what may be taken for rounding at their edges."""
+    """``count`` cells of equal width over [low, high], and the room for rounding at their edges."""
 
     low: float
     high: float
@@ -68,7 +68,7 @@ class EvenCells:
 class PreparedCells:
     """A question at one stage, ready to be read: everything here is public.
 
-    ``guess`` is None where there are none; else a statistic within ``tolerance`` of it is confirmed.
+    ``guess`` is None if there are no guesses. Otherwise a statistic within ``tolerance`` of it is confirmed.
     """
 
     question: Question
@@ -81,7 +81,7 @@ class PreparedCells:
 
     @property
     def worst_price(self) -> float:
-        """Any cell, and a failure to read: they all cost the same."""
+        """The price of any cell, and of a failure to read: they all cost the same."""
         return price(self.cells.count)
 
     @property
@@ -94,7 +94,7 @@ class PreparedCells:
         return Outcome(self.worst_price, surprise=True, released=None)
 
     def interval(self, low: float, high: float) -> Interval:
-        """The interval when the statistic lies in [low, high], clipped to the values it can take."""
+        """The interval if the statistic lies in [low, high], clipped to the values it can take."""
         question, reading = self.question, self.reading
         if isinstance(reading, Share):
             # A share is a whole number of rows: the outermost counts within, aimed at between two of them.
@@ -131,7 +131,7 @@ class PreparedCells:
         )
 
     def read(self, part: Part) -> Outcome:
-        """Read the rows once; what leaves is "as guessed" or the cell, and public facts."""
+        """Read the rows once. Only "as guessed" or the cell leaves, and public facts."""
         question, statistic = self.question, self.question.moments(part).mean
         confirmed = self.guess is not None and abs(statistic - self.guess) <= self.tolerance
         if self.guess is not None and confirmed:
@@ -155,33 +155,34 @@ class PreparedCells:
 
 @dataclass(frozen=True)
 class AgreedCode:
-    """How a question is prepared for one dataset, by a schedule that was fixed before the first one."""
+    """How a question is prepared for one dataset, by a schedule that was fixed before the first question."""
 
     setup: Setup
-    tail: Tail  # of a mean of values in [0, 1]
+    tail: Tail  # the tail of a mean of values in [0, 1]
     schedule: Schedule
     promised: float | None
 
     theorem = "the code guard with agreed numbers (docs/theory/code-guard.md)"
     failure_closes = False  # A failure is one of the symbols that are counted.
     unit = "answers"
-    book_unit = "nats"  # The book keeps what each answer told, for the next interval.
+    book_unit = "nats"  # The book keeps what each answer revealed, for the next interval.
     together = False  # The stage of a question is how many were answered before.
     joins = False
 
     def spent(self, account: Account) -> float:
-        """The answers that were given. The book also keeps what each told, in nats, for the next interval."""
+        """The number of answers given. The book also keeps what each revealed, in nats, for the next
+        interval."""
         return float(account.steps)
 
     def cost(self, price: float) -> float:
-        """Each question uses up one answer, whatever it told."""
+        """Each question uses up one answer, whatever it revealed."""
         return 1.0
 
     @classmethod
     def of(
         cls, setup: Setup, queries: int, failure: float, surprises: int | None, promised: float | None
     ) -> AgreedCode:
-        """The schedule with the least error, or with the promised one where that is larger."""
+        """The schedule with the least error, or with the promised error if that is larger."""
         rows, training = setup.protected.rows.count, setup.training
         tail = tail_of_bounded_mean(setup.model or Independent(rows), 0.0, 1.0)
         if surprises is None:
@@ -259,15 +260,17 @@ class AgreedCode:
         )
 
     def _stage(self, account: Account) -> int:
-        """Everything that was not confirmed moves on, a reading that was never settled included."""
+        """The stage after every question that was not confirmed, including readings that were never
+        settled."""
         confirmed = 0 if self.schedule.agreement.surprises is None else account.experience.confirmed
         return account.steps - confirmed
 
     def _nats(self, account: Account, stage: int) -> float:
-        """ln(1/δ) of the next question: as planned, or more where other processes are reading.
+        """ln(1/δ) of the next question: as planned, or more if other processes are reading.
 
-        What they have reserved is counted as spent, and as moved on. Should it be given back, the question
-        belongs to an earlier stage, which may have more patterns; so it is read as if it were at any of them.
+        Their reservations count as spent, and as moved to the next stage. If one of them is given back, the
+        question belongs to an earlier stage, which may have more patterns. So it is read as if it were at any
+        of these stages.
         """
         agreement = self.schedule.agreement
         earliest = stage if agreement.surprises is None else account.experience.surprised
@@ -284,7 +287,8 @@ class AgreedCode:
         return min(max(guess, question.low), question.high)
 
     def _require(self, question: Question, account: Account) -> None:
-        """Refuse what was not agreed on, or would break the promise. Decided without the rows."""
+        """Refuse a question that was not agreed on, or that would break the promise. Decided without the
+        rows."""
         agreement, reach = self.schedule.agreement, (question.high - question.low) * self.schedule.error
         if account.steps >= agreement.queries:
             raise self._spent(

@@ -61,9 +61,9 @@ from holdfast.strategies._left import (
 from holdfast.strategies._strategy import Outcome
 from holdfast.tails import Tail
 
-# A cell that keeps the promise wherever the statistic turns out to be is taken if half of it is this many
-# deviations of the guess's error. Otherwise the promise is kept near the guess, and should the statistic be
-# far from it, that refusal is paid for.
+# If half a cell can be this many deviations of the guess's error and still keep the promise everywhere, such
+# a cell is used. Otherwise the promise is kept near the guess. If the statistic turns out to be far from the
+# guess, a refusal is paid for.
 _COMFORT = 3.0
 
 
@@ -71,8 +71,8 @@ _COMFORT = 3.0
 class PreparedCode:
     """A question at one step, ready to be read: everything here is public.
 
-    ``error`` is the promised half-width; None where none was promised. ``clipping`` is None where the answer
-    says nothing about clipped values.
+    ``error`` is the promised half-width; None if none was promised. ``clipping`` is None if the answer says
+    nothing about clipped values.
     """
 
     question: Question
@@ -88,30 +88,30 @@ class PreparedCode:
         return self.alphabet.grid
 
     def interval(self, output: Output) -> Interval:
-        """The interval an output stands for, clipped to the values the statistic can take."""
+        """The interval that an output stands for, clipped to the values the statistic can take."""
         return self.reading.interval(*self.grid.edges(output.cell), output)
 
     def price(self, output: Output) -> float:
-        """What an output costs, in nats, where no more is clipped than was predicted."""
+        """The price of an output in nats, if no more is clipped than was predicted."""
         price = self.alphabet.price(output)
         return price if self.clipping is None else price + self.clipping.price(False)
 
     @property
     def failure_price(self) -> float:
-        """What it costs, in nats, if the rows cannot be read."""
+        """The price in nats if the rows cannot be read."""
         return self.alphabet.failure_price
 
     @property
     def worst_price(self) -> float:
-        """The dearest output of the whole alphabet, a failure included, whatever others of its batch
+        """The highest price in the whole alphabet, a failure included, whatever others of its batch
         reveal."""
         worst = self.alphabet.worst_price(self.account.together - 1)
         return worst if self.clipping is None else worst + self.clipping.price(True)
 
     def keeps(self, places: Iterable[float], *, likely: bool = True) -> bool:
-        """Whether the interval keeps the promise if the statistic is at one of these places, wherever the
-        numbers of rows lie in its cell, with all arms that are ``likely``, or with those that are
-        expected."""
+        """Whether the interval keeps the promise if the statistic is at any of these places. The numbers of
+        rows may lie anywhere in its cell. All arms that are ``likely`` must keep it or, if not ``likely``,
+        the expected arms."""
         cells = (self.grid.edges(self.grid.index(place)) for place in places)
         return self.error is None or all(
             self.reading.widest(*edges, likely=likely).half_width <= self.error for edges in cells
@@ -130,7 +130,7 @@ class PreparedCode:
         }
 
     def half_width_near_guess(self) -> float:
-        """The widest half-width that is expected near the guess: a forecast from public facts."""
+        """The widest half-width to expect near the guess: a forecast from public facts."""
         cells = (self.grid.edges(self.grid.index(place)) for place in _near(self.grid))
         return max(self.reading.widest(*edges, likely=False).half_width for edges in cells)
 
@@ -153,10 +153,9 @@ class PreparedCode:
         )
 
     def read(self, part: Part) -> Outcome:
-        """Read the rows once; what leaves is a function of the output and of public facts, and of nothing
-        else."""
+        """Read the rows once. What leaves depends on the output and on public facts, and on nothing else."""
         reading, alphabet, grid, clipping = self.reading, self.alphabet, self.grid, self.clipping
-        if not reading.by_sums:  # A scan by cells also counts what is clipped, and puts it among the moments.
+        if not reading.by_sums:  # A scan by cells also counts clipped values, among the moments.
             part = replace(part, moments=dict(part.moments), clipped=counted_by_cells(self.question))
         output = reading.output(part, grid)
         beyond = clipping is not None and clipping.beyond(part)
@@ -172,7 +171,7 @@ class PreparedCode:
         return Outcome(price, surprise, self._released(output, interval, middle, more, surprise), learned)
 
     def failed(self) -> Outcome:
-        """What comes of rows that could not be read."""
+        """The outcome if the rows could not be read."""
         return Outcome(
             price=self.failure_price, surprise=True, released=None, learned=self.alphabet.after(None)
         )
@@ -214,8 +213,8 @@ class CodeStrategy:
     pilot: Part | None
     model: Dependence | None
     error: float | None
-    units: tuple[int, ...] = ()  # the protected rows that are in units, for each way to divide them
-    bias: float = 0.0  # how far the rows are from what the proofs suppose, in total variation
+    units: tuple[int, ...] = ()  # how many protected rows are in units, for each way to divide them
+    bias: float = 0.0  # how far the rows are from what the proofs assume, in total variation
 
     failure_closes = False  # A failure is one of the outputs that have a price.
 
@@ -225,8 +224,8 @@ class CodeStrategy:
 
     @cached_property
     def joins(self) -> bool:
-        """Whether single questions of several people can share scans and writes: under a promised error to
-        prepare one twice takes longer than to read it."""
+        """Whether single questions of several people can share scans and writes. Not under a promised error:
+        there, preparing a question twice takes longer than reading it."""
         return self.error is None
 
     def spent(self, account: Account) -> float:
@@ -239,7 +238,7 @@ class CodeStrategy:
 
     @cached_property
     def capacity(self) -> Capacity | None:
-        """How many nats the promised error allows; None where none was promised."""
+        """How many nats the promised error allows; None if none was promised."""
         if self.error is None:
             return None
         tail = None if self.model is None else forecast_tail(self.model, self.units)
@@ -261,7 +260,7 @@ class CodeStrategy:
         )
 
     def _half_width_after(self, question: Question, account: Account, questions: int) -> float:
-        """How wide a question would be after others whose guesses are as good as expected: a forecast."""
+        """The half-width of a question after others whose guesses are as good as expected: a forecast."""
         expected = expect(question, self._public(question, account.nats()))
         arm = expected.reading.around(expected.guess, expected.guess).half_width
         later = after_expected(account, expected.guess_error, arm, questions)
@@ -275,7 +274,7 @@ class CodeStrategy:
     def prepare(self, question: Question, account: Account) -> Any:
         """Decide everything about a question without reading the protected rows.
 
-        Raises :class:`BudgetSpent` where even a confirmed guess would be wider than the promised error.
+        Raises :class:`BudgetSpent` if even a confirmed guess would be wider than the promised error.
         """
         if isinstance(question, ClaimQuestion):
             return self._claim(question, account)
@@ -284,7 +283,7 @@ class CodeStrategy:
             require_values_inside(question, self.training)
         if self.error is None:
             interval = expected.reading.around(expected.guess, expected.guess)
-            arm = interval.high / 2 - interval.low / 2  # A forecast: nothing has to be rounded to a side.
+            arm = interval.high / 2 - interval.low / 2  # A forecast needs no rounding to one side.
             half_cell = best_half_cell(account, expected.guess_error, arm, nats=question.nats)
             return self._on_grid(question, account, expected, half_cell)
         if question.nats is not None:
@@ -308,7 +307,7 @@ class CodeStrategy:
                 "independent units. Ask with a larger rate."
             )
         level = claim_level(account, question.rate - self.bias)
-        # A one-sided test at α′ is one side of the interval at 2α′ where each side has half of the error.
+        # A one-sided test at α′ is one side of the interval at 2α′, if each side has half of the error.
         reading = self.exact(question.about, max(0.0, level - math.log(2)))
         if not reading.halves:
             reading = self.exact(question.about, level)
@@ -320,7 +319,7 @@ class CodeStrategy:
         return expect(question, self._public(question, nats))
 
     def _curve(self, question: CurveQuestion, nats: float) -> CurveReading:
-        """How a whole distribution is read: the narrowest way there is."""
+        """The narrowest available reading of a whole distribution."""
         training = self.training
         if self.model is None or training is None:
             return curve_reading(question, self.rows, training.rows.count if training else 0, nats)
@@ -333,14 +332,14 @@ class CodeStrategy:
         return min(readings, key=lambda reading: reading.expected)
 
     def _nearby(self, question: Question, account: Account, expected: Expectation) -> PreparedCode | None:
-        """The widest cell that keeps the promise near the guess: with room for its arms, else without."""
+        """The widest cell that keeps the promise near the guess: with room for its arms, or else without."""
         roomy = self._widest(question, account, expected, _near)
         if roomy is not None or expected.reading.arms is None:
             return roomy
         return self._widest(question, account, expected, _near, likely=False)
 
     def exact(self, question: Question, nats: float) -> Reading:
-        """How a question of a report is read, after which nothing is asked: no guess is needed, and the
+        """The reading of a question of a report, after which nothing is asked. It needs no guess: the
         training part only chooses what makes the interval narrow."""
         unseen = question.guess is None and (self.training is None or not question.in_training)
         if unseen:
@@ -349,7 +348,7 @@ class CodeStrategy:
         return self._expected(question, nats).reading
 
     def _public(self, question: Question, nats: float) -> Public:
-        """What is public about a question at so many nats."""
+        """The public facts about a question at so many nats."""
         tail_of = None if self.model is None else partial(tail_of_bounded_mean, self.model)
         return Public(
             nats,
@@ -364,7 +363,7 @@ class CodeStrategy:
         )
 
     def _tail(self, question: Question) -> Tail | None:
-        """The tail of a mean in the question's range, where rows depend on each other; a quantile is read off
+        """The tail of a mean in the question's range, if rows depend on each other. A quantile is read off
         shares."""
         bounds = {
             "share": (0.0, 1.0),
@@ -386,7 +385,7 @@ class CodeStrategy:
         *,
         likely: bool = True,
     ) -> PreparedCode | None:
-        """The widest cell, up to a thousandth, that keeps the promise at these places: it reveals least."""
+        """The widest cell, up to a thousandth, that keeps the promise at these places. It reveals least."""
         assert self.error is not None
 
         def keeps(half_cell: float) -> bool:
@@ -400,7 +399,7 @@ class CodeStrategy:
     def _on_grid(
         self, question: Question, account: Account, expected: Expectation, half_cell: float
     ) -> PreparedCode:
-        # A curve has one cell: its band is told by the arms alone.
+        # A curve has one cell: its band follows from the arms alone.
         cell = 4.0 if question.kind == "cdf" else 2 * half_cell
         grid = Grid(question.low, question.high, expected.guess, cell)
         alphabet = Alphabet(grid, expected.guess_error, expected.reading.arms, account.learned)
@@ -408,7 +407,7 @@ class CodeStrategy:
         return PreparedCode(question, account, expected.reading, alphabet, self.error, clipping)
 
     def _spent(self, account: Account, question: Question) -> BudgetSpent:
-        """Say whether it is refused because of what was spent, or could never have been answered."""
+        """Explain the refusal: either too much was spent, or the question could never have been answered."""
         left = self.capacity.left(account) if self.capacity else None
         best = self._best(question, account)
         if best is not None:
@@ -422,8 +421,7 @@ class CodeStrategy:
         return BudgetSpent(f"{question.text}{reason}", asked=0.0, spent=account.spent, left=left)
 
     def _best(self, question: Question, account: Account) -> float | None:
-        """How narrow the very first answer could be, where even that one would break the promise; else
-        None."""
+        """The half-width of the very first answer, if even that would break the promise; else None."""
         fresh = Account(account.failure, weights=account.weights)
         expected = expect(question, self._public(question, fresh.nats()))
         if self._nearby(question, fresh, expected) is not None:
@@ -438,8 +436,8 @@ class CodeStrategy:
 
 
 def _near(grid: Grid) -> Iterable[float]:
-    """Places around the guess, and the one between them that is nearest to the middle of the range, where
-    intervals are widest."""
+    """Places around the guess, with the place that is nearest to the middle of the range. Intervals are
+    widest there."""
     around = tuple(grid.middle(cell) for cell in (-2, 0, 2))
     if not math.isfinite(grid.low + grid.high):
         return around
@@ -447,8 +445,8 @@ def _near(grid: Grid) -> Iterable[float]:
 
 
 def _all_over(grid: Grid) -> Iterable[float]:
-    """Places all over the range: an interval is widest around its middle, and nowhere wider than near one of
-    these."""
+    """Places all over the range. An interval is widest around the middle of the range, and no interval is
+    wider than those near one of these places."""
     if not math.isfinite(grid.low + grid.high):
         return _near(grid)
     middle = (grid.low + grid.high) / 2

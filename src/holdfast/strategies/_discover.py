@@ -1,4 +1,4 @@
-"""Discoveries: claims such as "mean(x, 0, 1) > 0.5", of which few are false among those that are found.
+"""Discoveries: claims such as "mean(x, 0, 1) > 0.5". Of those that are found to hold, few are false.
 
 A claim is tested at a level that the account fixes before the rows are read: the rate, times the weight of
 this question, times one more than the discoveries so far, times exp(−nats spent). One bit leaves, found or
@@ -25,7 +25,7 @@ from holdfast.records import Record, amount
 from holdfast.strategies._strategy import Outcome
 
 _CLAIM = re.compile(r"\s*(.*\S)\s*(<=|>=|<|>)\s*([-+0-9.eE]+)\s*\Z", re.DOTALL)
-# One in a thousand claims is supposed to fail on the rows.
+# The assumed share of claims that fail on the rows: one in a thousand.
 _FAILS = 1e-3
 
 
@@ -62,9 +62,8 @@ class ClaimQuestion(Question):
             )
         if not about.low <= number <= about.high:
             raise QueryRejected(
-                f"{about.text} lies between {about.low:g} and {about.high:g}: nothing is to be found out "
-                "about "
-                f"{sign} {number:g}."
+                f"{about.text} lies between {about.low:g} and {about.high:g}, so the claim {sign} {number:g} "
+                "needs no test."
             )
         text = f"{about.text} {sign} {number!r}"
         return cls(
@@ -111,7 +110,7 @@ class PreparedClaim:
 
     @property
     def worst_price(self) -> float:
-        """The dearer of both bits, or of a failure."""
+        """The higher price of the two bits and of a failure."""
         return max(self._price(True), self._price(False), -math.log(_FAILS))
 
     def _price(self, holds: bool) -> float:
@@ -157,7 +156,7 @@ class PreparedClaim:
         )
 
     def failed(self) -> Outcome:
-        """What comes of rows that could not be read: nothing is found."""
+        """The outcome if the rows could not be read: nothing is found."""
         return Outcome(
             price=-math.log(_FAILS),
             surprise=True,
@@ -177,12 +176,12 @@ def claim_level(account: Account, rate: float) -> float:
 
 
 def whole_rate(rate: Any) -> float:
-    """A rate in whole millionths, rounded down: so the book keeps it, and so it is compared."""
+    """A rate in whole millionths, rounded down. The book keeps it so, and compares it so."""
     return math.floor(checks.real(rate, "rate", "[1e-6, 1)", of="Guard.discover") * 1e6 + 1e-6) / 1e6
 
 
 def require_one_rate(learned: Learned, rate: float) -> None:
-    """Refuse a second rate: what is promised is about all discoveries of an account."""
+    """Refuse a second rate: the promise covers all discoveries of an account together."""
     agreed = learned.claims.rate
     if agreed and agreed != rate:
         raise InvalidArgument(
@@ -195,10 +194,10 @@ class Discovery(Record):
     """Whether a ``claim`` was ``found`` to hold, for a ``cost`` in ``unit``.
 
     Guarantee: of all claims that an account finds, at most the share ``rate`` is false, in expectation and at
-    every time, however the claims were chosen. Nothing is said about one that was not found.
+    every time, however the claims were chosen. Nothing is promised about a claim that was not found.
 
-    ``e_value`` is the evidence that counts in that promise: 1/α′ where the claim was found, else 0;
-    ``level`` is α′, at which it was tested, and ``theorem`` names what the test rests on.
+    ``e_value`` is the evidence that counts in that promise: 1/α′ if the claim was found, else 0. ``level`` is
+    α′, at which the claim was tested. ``theorem`` names the theorem behind the test.
     """
 
     claim: str

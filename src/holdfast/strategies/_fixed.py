@@ -1,8 +1,8 @@
 """Strategies with a number of questions that is fixed in advance, and the oldest of them: sample splitting.
 
-Their account is kept in answers instead of nats: ``spent`` counts them, and ``left`` says how many remain.
+Their account counts answers instead of nats: ``spent`` counts them, and ``left`` says how many remain.
 Sample splitting gives every question rows of its own and an ordinary interval at confidence β/k. It needs
-independent rows, and the other methods are measured against it.
+independent rows. The other methods are compared with it.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class FixedNumber:
     joins = False
 
     def look(self, questions: Sequence[Question]) -> None:
-        """Nothing is needed of the free rows."""
+        """Does nothing: no free rows are needed."""
 
     def spent(self, account: Account) -> float:
-        """The answers that were given."""
+        """The number of answers given."""
         return account.spent
 
     def cost(self, price: float) -> float:
-        """The answers that one question used up."""
+        """The number of answers that one question used up."""
         return price
 
     def require(self, question: Question, account: Account, answers: int) -> None:
@@ -60,7 +60,7 @@ class FixedNumber:
     def require_within(
         self, question: Question, account: Account, half_width: float, promised: float | None
     ) -> None:
-        """Refuse a question whose answer is known to be wider than was promised. Decided without the rows."""
+        """Refuse a question whose answer is known to be wider than the promise. Decided without the rows."""
         if promised is not None and not half_width <= promised:
             raise BudgetSpent(
                 f"{question.text} cannot be answered: its answer would be within ±{half_width:.4g}, and "
@@ -90,8 +90,8 @@ def preview_of(
     error: float | None,
     failure_closes: bool = False,
 ) -> Preview:
-    """What an answer will look like: its width is known, its place is not; it is shown in the middle, and
-    there is no guess. With a filter the width is that for all rows, and wider the fewer pass."""
+    """What an answer will look like. Its width is known; its place is not, so it is shown in the middle.
+    There is no guess. With a filter the width is that for all rows; the fewer pass, the wider it becomes."""
     notes = []
     if question.filtered:
         notes.append("The width is that for all rows: the fewer pass the filter, the wider it is.")
@@ -123,7 +123,7 @@ def outcome_of(
     numbers: dict[str, Any],
     error: float | None,
 ) -> Outcome:
-    """An answer that uses up ``answers``; nothing leaves where it would break a promised error."""
+    """An answer that uses up ``answers``; a refusal if it would break a promised error."""
     clipped = interval.clip(question.low, question.high)
     kept = error is None or clipped.half_width <= error
     return Outcome(
@@ -175,8 +175,8 @@ class PreparedSplit:
 
     @property
     def least_half_width(self) -> float:
-        """What half the interval measures at least: all values at one end of the range, and none filtered
-        out. 0 for quantiles, which rest on the values themselves."""
+        """The least possible half-width: all values at one end of the range, and none filtered out. 0 for
+        quantiles, which depend on the values themselves."""
         question = self.question
         if question.kind == "quantile":
             return 0.0
@@ -237,7 +237,7 @@ class Splitting(FixedNumber):
     promised: float | None
 
     theorem = "sample splitting: rows of its own for every question, and a union bound"
-    failure_closes = False  # A failure tells about rows that no other question reads.
+    failure_closes = False  # A failure reveals something only about rows that no other question reads.
 
     @classmethod
     def of(cls, queries: int, failure: float, model: Dependence, promised: float | None) -> Splitting:
@@ -249,7 +249,7 @@ class Splitting(FixedNumber):
         return cls(queries, model.n // queries, math.log(queries / failure), promised)
 
     def prepare(self, question: Question, account: Account) -> PreparedSplit:
-        """Give the question the next block of rows. Blocks of questions that failed are not used again."""
+        """Give the question the next block of rows. The block of a question that failed is not used again."""
         if not isinstance(question, TableQuestion):
             raise QueryRejected(
                 "A question with rows of its own is a mean, share or quantile of an expression; for "

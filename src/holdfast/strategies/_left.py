@@ -1,5 +1,6 @@
-"""How much of a promised error is left, in nats and in words; how wide an answer would be now; and what a
-model of the rows says about means."""
+"""How much of a promised error is left, in nats and in words, and how wide an answer would be now.
+
+Also what a model of the rows says about means."""
 
 from __future__ import annotations
 
@@ -22,12 +23,12 @@ _MANY = 1_000_000
 _MOST_COUNTED = 10_000
 _SOON = 100  # questions
 _USUAL = 5.0  # nats
-_FAR_ENOUGH = 10_000  # steps, after which a series is taken to have forgotten all
+_FAR_ENOUGH = 10_000  # steps after which a series is assumed to have forgotten its past
 
 
 def _nats_within(error: float, rows: int, tail: Tail | None) -> float:
     """The most nats at which a share near one half, among ``rows`` rows, still has an interval within
-    ±``error``; by a ``tail`` where rows depend on each other."""
+    ±``error``; by a ``tail`` if rows depend on each other."""
     if error <= 0:
         return 0.0
     if tail is not None:
@@ -36,7 +37,7 @@ def _nats_within(error: float, rows: int, tail: Tail | None) -> float:
     def fits(nats: float) -> bool:
         return clopper_pearson(rows // 2, rows, nats).half_width <= error
 
-    # Hoeffding's exponent; the exact interval is narrower by little.
+    # Hoeffding's exponent; the exact interval is only slightly narrower.
     high = 2.0 * rows * error**2 + 1.0
     while fits(high) and high < 1e12:
         high *= 2
@@ -45,8 +46,7 @@ def _nats_within(error: float, rows: int, tail: Tail | None) -> float:
 
 @dataclass(frozen=True)
 class Capacity:
-    """The ``nats`` at which a share near one half, the widest question there is, reaches the promised
-    ``error``.
+    """The ``nats`` at which a share near one half reaches the promised ``error``. No question is wider.
 
     At ``comfortable`` nats there is still room for a half-cell of one deviation of a guess from the training
     part, so that two in three such guesses are confirmed.
@@ -58,8 +58,8 @@ class Capacity:
 
     @classmethod
     def of(cls, error: float, rows: int, tail: Tail | None) -> Capacity:
-        """The capacity of ``rows`` protected rows, by the ``tail`` of a share of them where they depend on
-        each other (None: independent)."""
+        """The capacity of ``rows`` protected rows, by the ``tail`` of a share of them if they depend on each
+        other (None: independent)."""
         room = math.sqrt(0.5 / rows)
         return cls(error, _nats_within(error, rows, tail), _nats_within(error - room, rows, tail))
 
@@ -68,7 +68,7 @@ class Capacity:
         return max(0.0, self.nats - account.nats())
 
     def _surprises(self, account: Account) -> int:
-        """How many surprises of one cell fit, each a little cheaper than the last as the prior learns."""
+        """How many surprises of one cell fit. Each is a little cheaper than the last, as the prior learns."""
         count, prior, spent = 0, account.learned.cells, 0.0
         while count < _MOST_COUNTED and account.nats(ahead=count + 1) + spent <= self.nats:
             spent += prior.price(1, 1.0)
@@ -77,8 +77,8 @@ class Capacity:
         return count if count < _MOST_COUNTED else _MANY
 
     def describe(self, account: Account, question: Question, half_width: float, never: str = "") -> Left:
-        """The same with how many confirmed guesses or surprises it buys; ``half_width`` is what the widest
-        ``question`` would get now, infinite where it would be refused. ``never`` says why it would have been
+        """The same, with how many confirmed guesses or surprises it buys. ``half_width`` is what the widest
+        ``question`` would get now, infinite if it would be refused. ``never`` says why it would have been
         refused from the start."""
         total = self.left(Account(account.failure, weights=account.weights))
         if math.isinf(half_width):
@@ -99,8 +99,8 @@ class Capacity:
 
 
 def describe_unlimited(question: Question, half_width: float, after: Callable[[int], float]) -> Left:
-    """What the account says where no error was promised: how wide the widest ``question`` would be now, and
-    ``after`` more."""
+    """The words of an account without a promised error: how wide the widest ``question`` would be now, and
+    ``after`` more questions."""
     return Left(
         math.inf,
         words=(
@@ -145,8 +145,8 @@ def widest_question(model: Dependence | None, *, guessed: bool) -> Question:
 
 
 def forecast_tail(model: Dependence, units: Sequence[int]) -> Tail:
-    """About how the widest question about dependent rows varies, for a forecast of its width and for nothing
-    else: a series as with the memory that the model allows, in as many rows as a layout keeps."""
+    """About how the widest question about dependent rows varies, only for a forecast of its width. A series
+    is taken to have the memory that the model allows, and as many rows as a layout keeps."""
     if not model.bounded:
         return widest_tail(model)
     norm = model.operator_norm
@@ -167,7 +167,7 @@ def _of_a_share(question: Question, half_width: float) -> float:
 
 
 def _most(fits: Callable[[int], bool]) -> int:
-    """The largest count up to a million that fits, given that fewer always fit."""
+    """The largest count up to a million that fits. If a count fits, smaller ones fit too."""
     return search.whole_edge(fits, 0, _MANY + 1)
 
 
@@ -176,7 +176,7 @@ def _count(number: int) -> str:
 
 
 def tail_of_bounded_mean(model: Dependence, low: float, high: float) -> Tail:
-    """The tail of a mean of values in [low, high]; refused, without data, where the model has none."""
+    """The tail of a mean of values in [low, high]. Refused, without data, if the model has none."""
     if not model.bounded:
         raise QueryRejected(
             f"{model.name} say how the mean of the rows themselves varies, and nothing about shares, "
@@ -188,5 +188,5 @@ def tail_of_bounded_mean(model: Dependence, low: float, high: float) -> Tail:
 
 
 def widest_tail(model: Dependence) -> Tail:
-    """The tail of the widest question that the model has an answer for: a share, or the mean of the rows."""
+    """The tail of the widest question that the model answers: a share, or the mean of the rows."""
     return model.mean_tail()

@@ -4,7 +4,7 @@ The number k of answers is fixed in advance. Every answer is the statistic plus 
 is the certified error around it; all k hold together. A filtered question is answered as a ratio and uses two
 answers. Proofs: ``docs/theory/adaptive-validity.md`` and ``docs/theory/transfer.md``.
 
-``holdfast.plan`` takes the noise and its certified error from here too, so a guard keeps what a plan
+``holdfast.plan`` uses the noise and the certified error from here too. So a guard keeps what a plan
 certifies, to the last bit.
 """
 
@@ -46,7 +46,7 @@ _UNIT = SubGaussian(1.0)
 
 @dataclass(frozen=True)
 class Calibrated:
-    """Noise for one question (None: it needs none), and the certified error of its answer."""
+    """Noise for one question (None: it needs no noise), and the certified error of its answer."""
 
     noise: Noise | None
     error: float
@@ -57,18 +57,18 @@ class Calibrated:
 
     def promise(self, planned: float) -> float:
         """The error that can be promised for shares, and for means of values in [0, 1], if this is the noise
-        for them and an error of ``planned`` was certified for noise without a grid."""
+        for them. An error of ``planned`` was certified for noise without a grid."""
         return promised_with(max(self.error, planned))
 
 
 def promised_with(error: float) -> float:
-    """An error for means in [0, 1], with what scaling values to integers and rounding the ends of an interval
+    """An error for means in [0, 1], plus what scaling values to integers and rounding the ends of an interval
     add to it."""
     return rounding.up(error + RESOLUTION + _ENDS)
 
 
 def typical_plan(kind: str, tail: Tail, k: int, beta: float) -> TypicalError:
-    """The least certified error of k answers about queries with this tail, with Laplace or Gaussian noise."""
+    """The least certified error of k answers to queries with this tail, with Laplace or Gaussian noise."""
     if isinstance(tail, (SubGaussian, BoundedDifferences)):
         return _scaled(_unit_plan(kind, k, beta), tail)
     return _LEAST[kind](tail, k, beta)
@@ -91,7 +91,7 @@ def _scaled(unit: TypicalError, tail: Tail) -> TypicalError:
 
 
 def typical_noise(plan: TypicalError, tail: Tail) -> Calibrated:
-    """The noise for one of the planned answers, about a query with this tail.
+    """The noise for one of the planned answers, to a query with this tail.
 
     A single answer needs no noise: nothing is chosen after it, so the radius alone is its error.
     """
@@ -103,7 +103,7 @@ def typical_noise(plan: TypicalError, tail: Tail) -> Calibrated:
 
 
 def transfer_noise(plan: TransferError, width: float = 1.0) -> Calibrated:
-    """The noise for one of the planned answers, about a mean whose range has this width."""
+    """The noise for one of the planned answers, to a mean whose range has this width."""
     noise = Noise.hiding("gaussian", width / plan.n, 1 / (plan.n * plan.sd))
     return Calibrated(noise, rounding.up(width * plan.generalization + noise.error(plan.b1, answers=plan.k)))
 
@@ -120,7 +120,7 @@ class PreparedNoise:
 
     question: Question
     whole: Calibrated  # for the question as it stands
-    unit: Calibrated  # for a share, which a filtered mean is made of
+    unit: Calibrated  # for a share; a filtered mean is made of shares
     error: float | None
     theorem: str
     numbers: dict[str, Any]
@@ -132,7 +132,7 @@ class PreparedNoise:
 
     @property
     def worst_price(self) -> float:
-        """The answers it uses up, whatever comes out."""
+        """The number of answers it uses up, whatever the outcome."""
         return float(self.answers)
 
     @property
@@ -169,8 +169,8 @@ class PreparedNoise:
         elif question.filtered:
             value, interval = self._ratio(part)
         else:
-            # Noise is added before ``low`` is: at the size of ``low`` a float may have too few digits to
-            # move by no more than one row's influence.
+            # Noise is added before ``low``. A float as large as ``low`` may have too few digits: then one row
+            # could move the sum by more than its influence.
             width = question.high - question.low
             value = question.low + self.whole.add(width * question.moments(part).position)
             reach = self.whole.error + self._rounding
@@ -182,12 +182,13 @@ class PreparedNoise:
             self.answers,
             theorem=self.theorem,
             numbers=self.numbers,
-            # What a filter lets through is in the answers; without one the width was agreed to beforehand.
+            # The answers show how many rows a filter passes; without a filter the width was agreed to
+            # beforehand.
             error=self.error if question.filtered else None,
         )
 
     def _ratio(self, part: Part) -> tuple[float, Interval]:
-        """The filtered mean as E[f·1]/E[1], both noisy and both within their error at once."""
+        """The filtered mean as E[f·1]/E[1], both noisy, and both within their error at the same time."""
         question, moments = self.question, self.question.moments(part)
         width = question.high - question.low
         share = moments.rows / part.rows.count
@@ -205,7 +206,7 @@ class PreparedNoise:
 
 @dataclass(frozen=True)
 class TypicalNoise(FixedNumber):
-    """Laplace or Gaussian noise calibrated to how far a fixed query can be from its mean; any dependence."""
+    """Laplace or Gaussian noise calibrated to the tail of a fixed query; any dependence."""
 
     model: Dependence
     kind: str
@@ -218,13 +219,13 @@ class TypicalNoise(FixedNumber):
     def of(
         cls, kind: str, queries: int, failure: float, model: Dependence, promised: float | None
     ) -> TypicalNoise:
-        """The least certified error for ``queries`` answers about the widest question that the model has a
-        tail for."""
+        """The least certified error for ``queries`` answers to the widest question for which the model has a
+        tail."""
         return cls(queries, model, kind, typical_plan(kind, widest_tail(model), queries, failure), promised)
 
     @property
     def theorem(self) -> str:
-        """The theorem on certificates."""
+        """The theorem that certificates name."""
         return "adaptive validity with noise calibrated to concentration (docs/theory/adaptive-validity.md)"
 
     def prepare(self, question: Question, account: Account) -> PreparedNoise:
@@ -265,7 +266,7 @@ class TransferNoise(FixedNumber):
 
     @classmethod
     def of(cls, queries: int, failure: float, model: Dependence, promised: float | None) -> TransferNoise:
-        """The better of the two transfer theorems for ``queries`` answers about means in [0, 1]."""
+        """The better of the two transfer theorems for ``queries`` answers to means in [0, 1]."""
         if not isinstance(model, Independent):
             raise QueryRejected(
                 "strategy='transfer-gaussian' needs independent rows; use 'typical-gaussian' or 'code' for "
@@ -275,7 +276,7 @@ class TransferNoise(FixedNumber):
 
     @property
     def theorem(self) -> str:
-        """The theorem on certificates."""
+        """The theorem that certificates name."""
         return f"transfer for independent rows, {self.plan.method} (docs/theory/transfer.md)"
 
     def prepare(self, question: Question, account: Account) -> PreparedNoise:

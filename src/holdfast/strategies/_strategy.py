@@ -1,7 +1,7 @@
-"""What a strategy is, and which one answers: by name.
+"""What a strategy is, and the choice of a strategy by its name.
 
-A strategy prepares a question from public facts, then reads the rows once and says what leaves. Each is
-imported when it is chosen.
+A strategy prepares a question from public facts, then reads the rows once and says what leaves. Each strategy
+is imported when it is chosen.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ STRATEGIES = (
     "transfer-gaussian",
     "split",
 )
-# What takes its guesses from a training part sets rows aside; the others set none.
+# Strategies that take guesses from a training part set rows aside; the others do not.
 TRAINING_SHARES = {"code": training_share(Weights()), "agreed-code": 1 / 3}
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of reading: its price in nats, whether it surprised, and all that leaves (None: a paid
-    refusal)."""
+    """The outcome of a reading: its price in nats, whether it surprised, and all that leaves (None: a refusal
+    that was paid for)."""
 
     price: float
     surprise: bool
     released: dict[str, Any] | None
-    learned: Learned | None = None  # what the prior is from now on, where it learns
+    learned: Learned | None = None  # the prior from now on, if it learns
 
 
 class Prepared(Protocol):
-    """A question at one step, ready to be read: everything it holds is public."""
+    """A question at one step, ready to be read: everything in it is public."""
 
     @property
     def question(self) -> Question:
@@ -50,7 +50,7 @@ class Prepared(Protocol):
 
     @property
     def worst_price(self) -> float:
-        """The dearest outcome there is, in nats: what is reserved before reading."""
+        """The highest price of any outcome, in nats: it is reserved before reading."""
 
     @property
     def plan(self) -> dict[str, Any]:
@@ -60,10 +60,10 @@ class Prepared(Protocol):
         """What the question would cost and show."""
 
     def read(self, part: Part) -> Outcome:
-        """Read the protected rows. The only place that does."""
+        """Read the protected rows. No other method does."""
 
     def failed(self) -> Outcome:
-        """What comes of it if the rows cannot be read after all."""
+        """The outcome if the rows cannot be read after all."""
 
 
 class Strategy(Protocol):
@@ -71,12 +71,12 @@ class Strategy(Protocol):
 
     @property
     def theorem(self) -> str:
-        """The theorem on certificates."""
+        """The theorem that certificates name."""
 
     @property
     def failure_closes(self) -> bool:
-        """Whether a question that fails on the protected rows ends the account: True where no price is set
-        for a failure."""
+        """Whether a question that fails on the protected rows ends the account: True if a failure has no
+        price."""
 
     @property
     def unit(self) -> str:
@@ -95,7 +95,7 @@ class Strategy(Protocol):
     @property
     def together(self) -> bool:
         """Whether questions that are fixed in advance are answered as a batch, in which nobody pays for the
-        others; else they are answered one by one."""
+        others. Otherwise they are answered one by one."""
 
     @property
     def joins(self) -> bool:
@@ -112,16 +112,16 @@ class Strategy(Protocol):
 
 
 def default_share(strategy: str, weights: Weights) -> float:
-    """The share of the rows that becomes the training part where none is given: what is narrowest on the
-    whole."""
+    """The share of the rows that becomes the training part if none is given: the share that makes answers
+    narrowest on the whole."""
     return training_share(weights) if strategy == "code" else TRAINING_SHARES.get(strategy, 0.0)
 
 
 def choose_strategy(
     name: str, setup: Setup, *, failure: float, error: float | None, queries: Any, surprises: Any = None
 ) -> Strategy:
-    """The strategy with this name; all but "code" need the number of ``queries`` in advance, "agreed-code"
-    the number of ``surprises`` as well."""
+    """The strategy with this name. All but "code" need the number of ``queries`` in advance, and
+    "agreed-code" needs the number of ``surprises`` as well."""
     rows = setup.protected.rows.count
     if (surprises is None) == (name == "agreed-code"):
         wanted = "given: strategy 'agreed-code' counts them" if surprises is None else "left out"
@@ -159,8 +159,9 @@ def choose_strategy(
 @dataclass(frozen=True)
 class Setup:
     """Both parts of the rows, the model of the protected ones (None: independent), and what was agreed.
-    ``bias`` is all that is charged to the confidence before the first question, ``besides`` what of it is not
-    for the split, in words."""
+
+    ``bias`` is all that is charged to the confidence before the first question. ``besides`` has,
+    by name, the parts of it that are not for the split."""
 
     protected: Part
     training: Part | None
