@@ -488,9 +488,7 @@ class Datasets:
                 try:
                     newest = self._after(newest, planned)
                 except HoldfastError as error:
-                    _log.error(
-                        "epoch %d of %s cannot be continued: %s", planned.number, newest.name, error
-                    )
+                    _log.error("epoch %d of %s cannot be continued: %s", planned.number, newest.name, error)
                     break
                 self._epochs.settle(newest.name, planned)
             else:
