@@ -548,9 +548,9 @@ def restore(
 ) -> Restored:
     """Make the folder of a service from a backup. ``home`` must not exist, or be empty.
 
-    Guarantee: if the backup was unchanged and whole, ``home`` is complete. If not, nothing is left behind.
-    With ``public_key``, the holder of that key made the backup. Without it, the backup was made by someone
-    with the key that is in it.
+    Guarantee: if it returns, everything in the backup was there, unchanged and whole, and ``home`` is
+    complete. Otherwise nothing is left behind. With ``public_key``, the holder of that key made the backup.
+    Without it, the backup was made by someone with the key that is in it.
 
     Args:
         file: the backup.
