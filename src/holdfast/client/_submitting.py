@@ -313,7 +313,7 @@ def parquet_of(predictions: Any) -> bytes:
     except (TypeError, ValueError) as error:
         raise errors.QueryRejected(
             "Predictions are a table with the columns id and prediction, or a map from every id to its "
-            f"prediction. What was given is none ({str(error).splitlines()[0].rstrip('.')})."
+            f"prediction. This value is not valid ({str(error).splitlines()[0].rstrip('.')})."
         ) from None
     return buffer.getvalue()
 

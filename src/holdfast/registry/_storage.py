@@ -490,8 +490,8 @@ class Contents:
         return hmac.new(self._key, content, "sha256").hexdigest()
 
     def _rows(self, rows: SourceRows) -> bytes:
-        """The digest of all rows. Their order does not count if the table can still be told from others
-        without it."""
+        """The digest of all rows. Their order does not count if the rows alone distinguish the table from
+        others."""
         # A copy may have an index that only numbers its rows, so such columns count where nothing else tells.
         numbering = rows.numbering()
         columns = [name for name in rows.columns if name not in numbering]

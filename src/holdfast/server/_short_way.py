@@ -1,8 +1,8 @@
 """The short way of a plain question: a body with only the question, sent without a key.
 
 Most requests are plain. The short way uses the same table of roles, the same model of a body and the same
-function as the long way through the framework, which takes much of the time of a short question. All other
-requests take the long way, and get their errors there.
+function as the long way. The long way goes through the framework, which takes much of the time of a short
+question. All other requests take the long way, and get their errors there.
 
 Plain questions about one dataset that arrive while others are answered wait for the same turn, without a
 thread of their own. One thread then takes them all.
@@ -104,7 +104,7 @@ class Gathering:
 
     def __init__(self, service: Service, threads: int) -> None:
         self._service = service
-        # Not the framework's pool: it can cancel its calls, and so needs several event loop turns for one.
+        # Not the framework's pool: it can cancel its calls, so each call needs several event loop turns.
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="questions")
         # Waiting questions by event loop and dataset. A dataset is listed while a thread answers for it.
         self._waiting: dict[_Place, list[_Waiting]] = {}
