@@ -120,7 +120,7 @@ class Admin(Connection):
         """Write a dataset to a file: its registration and its account books, without its rows.
 
         The file holds the secrets of the books, so only its owner can read it. Without ``to`` it is a copy:
-        whoever imports it has a closed account.
+        a service that imports it has a closed account.
 
         Args:
             dataset: The dataset.

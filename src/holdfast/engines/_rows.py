@@ -460,7 +460,7 @@ class Rows:
         return part
 
     def require_blocks(self) -> None:
-        """Refuse rows of which no block can be taken, because they were not stored."""
+        """Refuse rows that were not stored: no block can be taken from them."""
         if self.stays:
             raise QueryRejected(
                 f"strategy='split' needs rows in an order of their own, and those in {self.where} stay where "

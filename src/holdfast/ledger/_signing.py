@@ -1,4 +1,4 @@
-"""What is signed about a book: receipts, marks and envelopes. Whoever keeps the book signs with an Ed25519
+"""What is signed about a book: receipts, marks and envelopes. The keeper of the book signs with an Ed25519
 key, and anyone with the public key can check.
 
 A receipt says how the book ends. A *mark* is the receipt for the newest line, kept outside the book. A book

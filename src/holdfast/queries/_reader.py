@@ -58,7 +58,7 @@ _MOST_DOTS = 8
 _TOKEN = re.compile(
     r"""
     \s++
-    | '(?:[^']|'')*+'?+             # a text; one that does not end goes on to the end
+    | '(?:[^']|'')*+'?+             # a text; without a closing quote, all of the rest
     | "(?:[^"]|"")*+"?+             # a name in quotes
     | --[^\n]*+                     # a comment
     | /\*(?:[^*]|\*(?!/))*+(?:\*/)?+

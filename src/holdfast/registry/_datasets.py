@@ -472,7 +472,7 @@ class Datasets:
         row = self._registration(name)
         if row is None:
             raise _unknown(name)
-        # A dataset that was registered before epochs were written down has nothing here.
+        # A dataset that was registered before epochs were recorded has no entry here.
         since = next((planned.since for planned in self._epochs.after(name, 0) if planned.number == 1), None)
         planned = Planned(1, Arrived(row[0]), "", since, whole=True)
         opened = self._opened(name, Policy(**json.loads(row[1])), planned)
