@@ -1,4 +1,4 @@
-"""Administering a service over HTTP with an owner's token: people, terms, and what becomes of datasets."""
+"""Administering a service over HTTP with an owner's token: people, terms and datasets."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from holdfast.client import Connection, error_of, quoted
 
 __all__ = ["Admin"]
 
-# The request was understood, and things are not so that it can be done, or not by this token.
+# The request was understood, but the state of the service or this token does not allow it.
 _REFUSED = (403, 409, 410)
 
 
 class Admin(Connection):
-    """The owner's side of a service: who may ask how much, and what becomes of a dataset.
+    """The owner's side of a service: who may ask how much, and which datasets are served.
 
-    Guarantee: every change is a line of the service's book of acts, and of the dataset's account book where
-    it is about one; both are chained and signed. No change touches what an answer guarantees, and none gives
-    the same rows a second account.
+    Guarantee: every change is a line of the service's book of acts. A change of a dataset is also a line of
+    the dataset's account book. Both books are chained and signed. No change affects what an answer
+    guarantees, and none gives the same rows a second account.
 
     Args:
         url: The address of the service.
-        token: An owner's token. What it reaches decides what can be changed.
+        token: An owner's token. Only what it reaches can be changed.
         tries: How often a request is sent before a passing failure counts.
         timeout: How many seconds one request may take.
 
@@ -62,7 +62,7 @@ class Admin(Connection):
         rate: int | None = None,
         report: str | None = None,
     ) -> dict[str, Any]:
-        """Change terms of a dataset; they hold for the next question. Returns those that hold now.
+        """Change terms of a dataset. The change holds from the next question on. Returns the new terms.
 
         Args:
             dataset: The dataset, or one of its epochs.
@@ -86,8 +86,8 @@ class Admin(Connection):
         return described
 
     def archive(self, dataset: str) -> dict[str, Any]:
-        """Serve a dataset no longer until it is taken back. Its account stays as it is, and its rows are not
-        needed meanwhile.
+        """Stop serving a dataset until :meth:`unarchive`. Its account stays as it is. Its rows are not needed
+        meanwhile.
 
         Args:
             dataset: The dataset.
@@ -120,12 +120,12 @@ class Admin(Connection):
         """Write a dataset to a file: its registration and its account books, without its rows.
 
         The file holds the secrets of the books, so only its owner can read it. Without ``to`` it is a copy:
-        whoever imports it has a closed account.
+        a service that imports it has a closed account.
 
         Args:
             dataset: The dataset.
             path: The file to write. It must not exist.
-            to: The public key of the service that goes on with the account. It ends here, for good.
+            to: The public key of the service that continues the account. Here the account ends for good.
         """
         target = Path(path)
         with target.open("xb") as file:
@@ -155,14 +155,14 @@ class Admin(Connection):
         return imported
 
     def people(self) -> list[dict[str, Any]]:
-        """Everyone who was given a token for what this one reaches, newest first."""
+        """Everyone who has or had a token for something that this token reaches, newest first."""
         people: list[dict[str, Any]] = self._call("GET", "/tokens")
         return people
 
     def issue(
         self, name: str, *, role: str, team: str = "", dataset: str = "*", days: float = 90
     ) -> dict[str, Any]:
-        """Give someone a token; its text is under ``token``, this once.
+        """Give someone a token. Its text is under ``token``, and is shown only this once.
 
         Args:
             name: Who it is for.

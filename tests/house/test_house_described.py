@@ -10,7 +10,7 @@ import pytest
 
 # Lower these when the figure falls; never raise them.
 MOST_ANY = 2
-MOST_UNDOCUMENTED = 1
+MOST_UNDOCUMENTED = 0
 # Names whose docstrings name every parameter.
 DESCRIBED = (
     "holdfast.guard.Guard",

@@ -43,9 +43,6 @@ BANNED = {
     r"\bought to\b|\bshall\b|\blest\b|\b[Hh]ence\b|\b[Tt]hus\b": "must, so",
     r"\bin order to\b": "to",
     r"\butili[sz]e": "use",
-}
-# Turns of the same kind that some packages still have. Shorten the list of packages; never lengthen it.
-BANNED_LATER = {
     r"\banew\b": "again",
     r"\b(?:held|holds?) (?:\w+ )?against\b": "compare with",
     r"\bfor granted\b": "assume",
@@ -59,7 +56,6 @@ BANNED_LATER = {
     r"\bfor want of\b": "because there is no",
     r"\bto be had\b": "available",
 }
-STILL_WITH_BANNED_TURNS = {"client", "engines", "ledger", "registry", "server"}
 
 
 def prose(page: Path) -> str:
@@ -122,10 +118,9 @@ def test_a_notebook_is_read_with_the_sentences_that_its_cells_show():
     assert "import numpy" not in text
 
 
-def banned_in(text: str, *, later: bool = True) -> list[str]:
-    banned = BANNED | BANNED_LATER if later else BANNED
+def banned_in(text: str) -> list[str]:
     return [
-        f"{match.group()!r}: {plain}" for turn, plain in banned.items() for match in re.finditer(turn, text)
+        f"{match.group()!r}: {plain}" for turn, plain in BANNED.items() for match in re.finditer(turn, text)
     ]
 
 
@@ -140,8 +135,7 @@ def test_no_docstring_has_a_turn_that_needs_a_second_reading(package):
     for path in sorted((ROOT / "src" / "holdfast" / package).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
-                later = package not in STILL_WITH_BANNED_TURNS
-                turns = banned_in(ast.get_docstring(node) or "", later=later)
+                turns = banned_in(ast.get_docstring(node) or "")
                 if turns:
                     wrong[f"{path.name}: {getattr(node, 'name', '')}"] = turns
     assert wrong == {}

@@ -1,4 +1,4 @@
-"""A book that was put back from an old backup is found out by the mark that was kept outside of it."""
+"""A mark that is kept outside of a book shows that the book was restored from an old backup."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_book_that_went_on_after_it_was_put_back_is_another_book(tmp_path, mar
     unmarked.append("act", {"n": "other"}, after=3)
     write(unmarked, 5)
     unmarked.close()
-    with pytest.raises(BookError, match="is not there or is another one"):
+    with pytest.raises(BookError, match="is missing or different"):
         Book(path, key=key, marks=marks)
 
 

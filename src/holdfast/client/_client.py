@@ -44,22 +44,22 @@ _NO_MODELS = (
     "own, or a "
     "model's, go to a board: client.submit(board, table)."
 )
-# So many questions are sent in one request.
+# How many questions are sent in one request.
 _TOGETHER = 100
 
 
 class Client(Submitting, ScoreVerbs[str]):
     """Ask a dataset of a service; the methods are those of :class:`holdfast.Guard`.
 
-    Guarantee: that of the service's guard: every interval released from the dataset's account holds, for all
-    who ask, with the account's confidence. A question is sent with a key of its own, so that trying again
-    after a lost connection returns the recorded answer and is charged once.
+    Guarantee: that of the service's guard. Every interval released from the dataset's account holds, for all
+    who ask, with the account's confidence. A question is sent with a key of its own. So a second try after a
+    lost connection returns the recorded answer and is charged once.
 
-    ``url`` is the address of the service and ``token`` what it issued to you. A lost connection is tried
-    again up to ``tries`` times in all, and each request may take ``timeout`` seconds.
-    ``dataset`` may be left out if the token reaches one only. Its name stands for the newest epoch of a table
-    that grows, whichever that is when a question arrives, and "people@1" for the first. Receipts are kept in
-    the file ``receipts``, one a line, and :meth:`verify` holds the account book against them.
+    ``url`` is the address of the service, and ``token`` is the token it issued to you. A request is sent at
+    most ``tries`` times when connections are lost. Each request may take ``timeout`` seconds. ``dataset`` may
+    be left out if the token reaches only one dataset. For a table that grows, its name means the newest epoch
+    when a question arrives, and "people@1" means the first epoch. Receipts are kept in the file ``receipts``,
+    one a line, and :meth:`verify` compares the account book with them.
     """
 
     def __init__(
@@ -109,8 +109,8 @@ class Client(Submitting, ScoreVerbs[str]):
         return self.ask(query, precise=precise, nats=nats)
 
     def discover(self, claim: str, *, rate: float = 0.05) -> Discovery:
-        """Test a claim, as in :meth:`holdfast.Guard.discover`; at most the share ``rate`` of those that are
-        found is false, in expectation."""
+        """Test a ``claim``, as in :meth:`holdfast.Guard.discover`. In expectation, at most the share ``rate``
+        of all discovered claims is false."""
         body = {"claim": claim, "rate": rate}
         return Discovery.from_dict(self._call("POST", self._path("discoveries"), body))
 
@@ -136,7 +136,7 @@ class Client(Submitting, ScoreVerbs[str]):
         precise: bool = False,
         nats: float | None = None,
     ) -> Answer:
-        """A service runs no code of those who ask: always refuses, and says what can be asked instead.
+        """Always refused, because a service runs no code of its users. The error says what to ask instead.
         ``function``, ``tail``, ``guess`` and ``name`` are those of :meth:`holdfast.Guard.custom`."""
         raise errors.QueryRejected(
             "A service runs no functions of those who ask. Ask mean, share or quantile of an expression, or "
@@ -161,8 +161,8 @@ class Client(Submitting, ScoreVerbs[str]):
     def ask_all(
         self, questions: Iterable[Query | str], *, precise: bool = False, nats: float | None = None
     ) -> list[Answer]:
-        """Answer several questions together, as in :meth:`holdfast.Guard.ask_all`. A hundred at a time are
-        one batch, and are checked before the first of them is asked."""
+        """Answer several questions together, as in :meth:`holdfast.Guard.ask_all`. Each hundred questions
+        are one batch. A whole batch is checked before its first question is asked."""
         waiting = [
             {**_question(question, precise=precise, nats=nats), "key": secrets.token_hex(16)}
             for question in questions
@@ -187,13 +187,13 @@ class Client(Submitting, ScoreVerbs[str]):
     def cost_preview(
         self, query: Query | str, *, precise: bool = False, nats: float | None = None
     ) -> Preview:
-        """What a question would cost and show. Never opens the protected rows, charges nothing."""
+        """What a question would cost and show. It never opens the protected rows and charges nothing."""
         body = _question(query, precise=precise, nats=nats)
         return Preview.from_dict(self._call("POST", self._path("preview"), body))
 
     def report(self, questions: Iterable[Query | str]) -> Report:
-        """The last word, as in :meth:`holdfast.Guard.report`: ends the account for everyone, and reads a
-        short list of questions exactly. The dataset's policy says who may."""
+        """Give the report, as in :meth:`holdfast.Guard.report`: end the account for everyone, and read a
+        short list of questions exactly. The dataset's policy says who may do this."""
         asked = [str(question) for question in questions]
         if not asked:
             raise errors.InvalidArgument("questions", "at least one question", [], of="Client.report")
@@ -203,13 +203,13 @@ class Client(Submitting, ScoreVerbs[str]):
 
     @property
     def reported(self) -> Report | None:
-        """The report that was this account's last word; None where there is none (yet)."""
+        """The report that ended this account; None if none was given yet."""
         if not self.describe()["reported"]:
             return None
         return Report.from_dict(self._call("GET", self._path("report")))
 
     def describe(self) -> dict[str, Any]:
-        """What the service says of the dataset: its columns, its promise, what is spent and left."""
+        """What the service says about the dataset: its columns, its promise, what is spent and left."""
         described: dict[str, Any] = self._call("GET", self._path())
         return described
 
@@ -219,7 +219,7 @@ class Client(Submitting, ScoreVerbs[str]):
 
     @property
     def schema(self) -> Schema:
-        """The columns that may be asked about, and what kind they are."""
+        """The columns you may ask about, and the kind of each."""
         return Schema({name: Column(kind) for name, kind in self.describe()["columns"].items()})
 
     @property
@@ -268,7 +268,7 @@ class Client(Submitting, ScoreVerbs[str]):
 
     @property
     def epoch(self) -> Epoch:
-        """Which part of a growing table is asked."""
+        """Which epoch of a growing table this client asks."""
         return Epoch.from_dict(self.describe()["epoch"])
 
     @property
@@ -289,9 +289,9 @@ class Client(Submitting, ScoreVerbs[str]):
         """Open an epoch with an account of its own for rows that arrived since; needs an owner's token.
         Returns a client of that epoch.
 
-        ``data`` names them as at registration: a file among the service's sources, or a table of a database.
-        ``confidence`` and ``together`` are those of :meth:`holdfast.Guard.next_epoch`; ``rows`` and
-        ``shares`` those of :class:`holdfast.server.Policy`, as they were unless they are given.
+        ``data`` names the rows as at registration: a file among the service's sources, or a table of a
+        database. ``confidence`` and ``together`` are those of :meth:`holdfast.Guard.next_epoch`. ``rows`` and
+        ``shares`` are those of :class:`holdfast.server.Policy`. Without them, those of the epoch before stay.
         """
         given = {
             "source": data,
@@ -312,7 +312,7 @@ class Client(Submitting, ScoreVerbs[str]):
 
     @cached_property
     def train(self) -> Any:
-        """The training part as a pandas table: look at it as much as you like. None without one."""
+        """The training rows as a pandas table: look at them as much as you like. None if there are none."""
         import pandas
 
         content = self._send("GET", self._path("train"), None, {}).content
@@ -323,9 +323,10 @@ class Client(Submitting, ScoreVerbs[str]):
         Path(path).write_bytes(self._send("GET", self._path("ledger"), None, {}).content)
 
     def verify(self, export: str | Path, public_key: str | None = None) -> Verification:
-        """Hold an ``export`` of the book against the receipts that this client kept.
+        """Check an ``export`` of the book, and compare it with the receipts that this client kept.
 
-        ``public_key`` is the service's own unless it is given: whoever got it by another way trusts nobody.
+        Without ``public_key``, the client asks the service for its key. If you got the key in another way,
+        give it here: then you need not trust the service.
         """
         key = public_key or self._call("GET", "/key")["key"]
         return verify(export, key, receipts=self._kept())
@@ -333,8 +334,8 @@ class Client(Submitting, ScoreVerbs[str]):
     def verify_epochs(
         self, exports: Sequence[str | Path], public_key: str | None = None
     ) -> tuple[Verification, ...]:
-        """The same for ``exports`` of the books of all epochs, in order; and that each goes on where the one
-        before it says. ``public_key`` is that of :meth:`verify`."""
+        """Check ``exports`` of the books of all epochs, in order, as :meth:`verify` does. Each must also
+        continue where the export before it says. ``public_key`` is that of :meth:`verify`."""
         key = public_key or self._call("GET", "/key")["key"]
         return verify_epochs(exports, key, receipts=self._kept())
 
@@ -352,7 +353,7 @@ class Client(Submitting, ScoreVerbs[str]):
         return list(read_receipts(self._receipts))
 
     def __repr__(self) -> str:
-        # The token is never shown; and a look at a client sends no request.
+        # The token is never shown, and showing a client sends no request.
         return f"Client({self._url!r}, dataset={vars(self).get('dataset', self._given)!r})"
 
 
@@ -386,7 +387,7 @@ def _scale(request: ScoreRequest) -> Scale:
 
 
 def _question(query: Query | str, *, precise: bool, nats: float | None) -> dict[str, Any]:
-    """A question as it is sent, with what it is wished to cost."""
+    """A question as it is sent, with the precision or cost that the caller wants."""
     if nats is not None:
         return {"query": str(query), "nats": checks.real(nats, "nats", "(0, inf)", of="Client.ask")}
     return {"query": str(query), "precise": True} if precise else {"query": str(query)}

@@ -1,5 +1,5 @@
-"""A connection to a service with a token: requests that are sent again where that does no harm, and errors
-that come back as the class that was raised."""
+"""A connection to a service with a token. A request is sent again if that does no harm. An error has the same
+class here as in the service."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Connection:
             raise errors.MissingExtra("server", what="The client") from None
         if not (token.isascii() and token.isprintable()):
             raise errors.InvalidArgument("token", "one that the service issued", "another text", of=of)
-        # Sockets take no longer waits than about three hundred years.
+        # The longest wait that sockets accept is about three hundred years.
         seconds = checks.real(timeout, "timeout", "(0, 9e9]", of=of)
         self._http = httpx.Client(headers={"Authorization": f"Bearer {token}"}, timeout=seconds)
         try:
@@ -82,7 +82,7 @@ class Connection:
     def _send(
         self, method: str, path: str, body: Any, headers: dict[str, str], *, content: bytes | None = None
     ) -> Any:
-        """Send a request, again if need be: every request may be repeated without harm."""
+        """Send a request, and send it again after a temporary failure. Repeating a request does no harm."""
         for attempt in range(1, self._tries + 1):
             try:
                 response = self._http.request(method, path, json=body, content=content, headers=headers)

@@ -79,8 +79,8 @@ class Submitting(Connection):
         return ids
 
     def submissions(self, board: str) -> list[dict[str, Any]]:
-        """Your own submissions to a board, in order: what each was told, and whether it is one of your
-        finalists. With an owner's or auditor's token, those of all people.
+        """Your own submissions to a board, in order: the reply to each, and whether it is one of your
+        finalists. With an owner's or auditor's token, the submissions of all people.
 
         Args:
             board: The board.
@@ -91,7 +91,7 @@ class Submitting(Connection):
         return listed
 
     def choose_finalists(self, board: str, keys: Sequence[str]) -> list[str]:
-        """Choose which of your own submissions are scored in the final; you can change this until then.
+        """Choose which of your own submissions are scored in the final. You can change the choice until then.
         Returns the keys that are chosen now.
 
         Args:
@@ -125,9 +125,9 @@ class Submitting(Connection):
 
     def submit(self, board: str, predictions: TableLike) -> dict[str, Any]:
         """Submit ``predictions`` to a ``board``: a table with the columns ``id`` and ``prediction``, or a map
-        from one to the other. Returns what it is told.
+        from one to the other. Returns the reply of the board.
 
-        The same predictions again cost nothing and are told the same.
+        The same predictions again cost nothing and get the same reply.
         """
         kind = {"Content-Type": "application/vnd.apache.parquet"}
         reply: dict[str, Any] = self._send(
@@ -221,8 +221,8 @@ class Submitting(Connection):
                 :class:`holdfast.results.Results`, or the path of a result file, which is read here.
             name: What the candidate is called: a commit or a version.
             outputs: Task id to what the candidate answered, or a digest of it.
-            reading: How the result file is read, beyond the gate's own options. With a submitter's token,
-                which cannot see those, all options are given here.
+            reading: How the result file is read, beyond the gate's own options. A submitter's token cannot
+                see those options, so give all of them here with such a token.
         """
         options: dict[str, str] = {}
         if isinstance(scores, (str, Path)):
@@ -250,7 +250,7 @@ class Submitting(Connection):
         return verdicts
 
     def gate_report(self, gate: str) -> GateReport:
-        """Close a gate for good, then tell the exact score of every version; needs an owner's token. Asking
+        """Close a gate for good, then give the exact score of every version; needs an owner's token. Asking
         again returns the same.
 
         Args:
@@ -313,13 +313,13 @@ def parquet_of(predictions: Any) -> bytes:
     except (TypeError, ValueError) as error:
         raise errors.QueryRejected(
             "Predictions are a table with the columns id and prediction, or a map from every id to its "
-            f"prediction. What was given is none ({str(error).splitlines()[0].rstrip('.')})."
+            f"prediction. This value is not valid ({str(error).splitlines()[0].rstrip('.')})."
         ) from None
     return buffer.getvalue()
 
 
 def scores_sent(scores: Any) -> dict[str, float | list[float]]:
-    """Scores by task as they are sent. What is no score is refused without saying which."""
+    """Scores by task as they are sent. An invalid score is refused without naming its task."""
     import numpy as np
 
     if not isinstance(scores, Mapping):

@@ -1,8 +1,9 @@
-"""What a database can do exactly as documented: found out before the first question, on constants alone.
+"""What a database can do exactly as documented. This is checked before the first question, on constants only.
 
-A list of operations on numbers and texts where databases differ (ends of the range of floats, halves, last
-digits of logarithms, letters of other languages) is computed by the database and by DuckDB here. An operation
-whose result differs in any bit is lacking there. Without the first few no question can be answered.
+Databases differ in some operations on numbers and texts: ends of the range of floats, halves, last digits of
+logarithms, letters of other languages. The database and DuckDB here compute a list of such operations. If a
+result differs in any bit, the database lacks that operation. Without the first few operations no question can
+be answered.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from holdfast.errors import QueryRejected
 
 __all__ = ["probe"]
 
-# What is made of the columns a and b of a table of constants.
+# Makes an expression from the columns a and b of a table of constants.
 Make = Callable[[Dialect, Any, Any], Any]
 
 _ENDS = (0.0, 1.5, -2.5, 1e300, -1e300, 5e-324, 3e-160, 1.7e308, math.inf, -math.inf)
 _HALVES = (0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.49999999999999994, 2.0**52 + 1, 1e300, -1e300, -0.3, 3.0)
-# Where implementations of one function that are each right to less than a unit in the last place part ways.
+# Arguments for which implementations differ, though each is right to less than a unit in the last place.
 _DIGITS = tuple(math.fmod(0.7390851332151607 * place**3, 50) + 1 / 3 for place in range(1, 60))
 _POWERS = (
     *zip(_DIGITS, reversed(_DIGITS), strict=True),
@@ -57,7 +58,7 @@ _CONSTANTS = "@constants"
 
 
 def probe(database: Database) -> frozenset[str]:
-    """What the database lacks, by the word that questions use; refused where it lacks the basis of all."""
+    """What the database lacks, by the word that questions use. Refused if it lacks a basic operation."""
     expected, computed = _by_duckdb(), _outcomes(database)
     lacking = {word.partition(":")[0] for word in expected if computed.get(word) != expected[word]}
     if _BASIS in lacking:
@@ -74,7 +75,7 @@ def _by_duckdb() -> dict[str, Any]:
 
 
 def _outcomes(database: Database) -> dict[str, Any]:
-    """What every operation gives; an operation that raises is left out."""
+    """The result of every operation. An operation that raises is left out."""
     outcomes = {}
     for word, (constants, makes) in _OPERATIONS.items():
         try:
@@ -104,7 +105,7 @@ def _computed(database: Database, constants: Sequence[Any], makes: Sequence[Make
 
 
 def _rows(database: Database, pairs: Sequence[tuple[Any, Any]], kind: str) -> str:
-    """The constants as a query. Each is the same cast, of another text."""
+    """The constants as a query. All are written with the same cast of a text."""
     import ibis
 
     cell = database.tree(ibis.literal("").cast(kind).name("a").as_table()).expressions[0].unalias()
@@ -117,7 +118,7 @@ def _rows(database: Database, pairs: Sequence[tuple[Any, Any]], kind: str) -> st
 
 
 def _plain(value: Any) -> Any:
-    """A value as it is compared: a float by its bits, with one zero."""
+    """A value in the form that is compared: a float as its bits, with only one zero."""
     if isinstance(value, float):
         return "nan" if math.isnan(value) else (value + 0.0).hex()
     return value
@@ -130,8 +131,8 @@ def _ranked(database: Database, values: str, count: int) -> Any:
     return [_plain(value) for value in ordered]
 
 
-def _told(make: Make) -> Make:
-    """NaN as null, as questions have it."""
+def _nan_as_null(make: Make) -> Make:
+    """The same operation with NaN turned into null, as in questions."""
     return lambda dialect, a, b: (
         make(dialect, a, b).nullif(exact(math.nan)) if dialect.keeps_nan else make(dialect, a, b)
     )
@@ -160,10 +161,10 @@ _OPERATIONS: dict[str, tuple[Sequence[Any], Sequence[Make]]] = {
     f"{_BASIS}: numbers": (
         (*zip(_ENDS, (*_ENDS[3:], *_ENDS[:3]), strict=True), (1.7e308, 1.7e308), (-1e-200, 1e-200)),
         (
-            _told(lambda dialect, a, b: dialect.add(a, b)),
-            _told(lambda dialect, a, b: dialect.subtract(a, b)),
-            _told(lambda dialect, a, b: dialect.multiply(a, b)),
-            _told(lambda dialect, a, b: dialect.divide(a, b.nullif(exact(0.0)))),
+            _nan_as_null(lambda dialect, a, b: dialect.add(a, b)),
+            _nan_as_null(lambda dialect, a, b: dialect.subtract(a, b)),
+            _nan_as_null(lambda dialect, a, b: dialect.multiply(a, b)),
+            _nan_as_null(lambda dialect, a, b: dialect.divide(a, b.nullif(exact(0.0)))),
             _least,
             lambda dialect, a, b: dialect.as_number(a < b),
             lambda dialect, a, b: dialect.as_number(a == b.abs()),

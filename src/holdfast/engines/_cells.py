@@ -1,8 +1,8 @@
 """The rows of a question by cells: counts, sums and extremes of whole numbers, by one grouped aggregate.
 
 Each value is clipped to its bounds and becomes a whole number of units, as in a sum. Rows are grouped by the
-number of their group and by the steps that their values fall into. What comes back is the same on every
-engine, because nothing but whole numbers is added up and compared.
+number of their group and by the steps that their values fall into. The result is the same on every engine,
+because only whole numbers are added and compared.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NAMES = ("rows", "x", "z", "xx", "xz", "zz", "least_x", "greatest_x", "least_z"
 
 @dataclass(frozen=True)
 class _Shape:
-    """What decides the statement around a question's own expressions."""
+    """The options that decide the statement around a question's own expressions."""
 
     values: int
     grouped: bool
@@ -44,11 +44,11 @@ def cells_of(
     *,
     count_clipped: bool = False,
 ) -> list[tuple[int, ...]]:
-    """The cells of a question: its group, then what ``_NAMES`` lists, for each cell that has rows; with
-    ``count_clipped`` also how many of them have a value outside its bounds.
+    """The cells of a question that have rows. Each has its group, then the numbers that ``_NAMES`` lists;
+    with ``count_clipped`` also how many of its rows have a value outside its bounds.
 
-    ``steps`` says for each value where steps start, how many bits of units one is long, and how many there
-    are. Reads the rows.
+    ``steps`` says for each value where steps start, how many bits of units a step has, and how many steps
+    there are. Reads the rows.
 
     Guarantee: the same whole numbers in the same order on every run and every engine.
     """
@@ -58,8 +58,8 @@ def cells_of(
 
 def unit_sums_of(rows: Rows, question: EngineQuery) -> list[tuple[int, ...]]:
     """The sums of a question over each unit and each of its groups, in the form of cells: the group, then
-    what ``_NAMES`` lists, with zeros for the extremes. Units that no row of enters are left out. Reads the
-    rows.
+    the numbers that ``_NAMES`` lists, with zeros for the extremes. A unit is left out if none of its rows
+    enters. Reads the rows.
 
     Guarantee: the same whole numbers in the same order on every run and every engine.
     """
@@ -88,7 +88,7 @@ def _read(
     statement = rows.statement_of(
         question, shape, lambda: _aggregate(shape, database.dialect), with_unit=shape.units
     )
-    # A database returns groups in any order. One order makes every float that is computed from them the same.
+    # A database returns groups in any order. They are sorted, so floats computed from them are always equal.
     return sorted(_whole(cell, shape) for cell in database.ask(statement, numbers))
 
 
@@ -138,7 +138,7 @@ def _aggregate(shape: _Shape, dialect: Dialect) -> Any:
 
 
 def _outside(values: Any, names: Sequence[str]) -> Any:
-    """1 for a row with a value outside its bounds, else 0: a row without a value has none."""
+    """1 for a row with a value outside its bounds, else 0. A row without a value gets 0."""
     import ibis
 
     clipped = []
@@ -187,7 +187,7 @@ def _wanted(values: Any, shape: _Shape, dialect: Dialect) -> dict[str, Any]:
 
 
 def _whole(cell: Sequence[Any], shape: _Shape) -> tuple[int, ...]:
-    """The numbers of one cell in their order, with zeros for what a question does not have."""
+    """The numbers of one cell in their order, with zeros for those that the question does not have."""
     listed = [int(value) for value in cell]
     group = listed.pop(0) if shape.grouped else 0
     named = dict(zip(_kept(shape), listed, strict=True))

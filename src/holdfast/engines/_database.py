@@ -1,14 +1,14 @@
-"""Databases: one statement at a time, within a limit, and no more than SQL between them and the rows.
+"""Databases: one SQL statement at a time, within a time limit.
 
-A statement is a tree of SQL. It is compiled once, put together as a tree, and run with other numbers each
-time: whoever looks for a threshold asks with one number after the other. The statement has a named place for
-each such number. DuckDB is given the numbers beside the statement, which it parses once. Other databases get
-them as constants of the tree, each written the way that database reads it exactly.
+A statement is a tree of SQL. It is compiled once and run with other numbers each time, because a person who
+looks for a threshold asks with one number after the other. The statement has a named place for each such
+number. DuckDB gets the numbers beside the statement, which it parses once. Other databases get them as
+constants of the tree. Each constant is written so that the database reads exactly this number.
 
-The time limit is measured by what a statement could do and not by the clock. A clock also runs while the
-process is stopped, while other statements use its cores, and while the machine is busy with something else.
-A question that was refused for that would be paid for because of the machine. So time is counted in short
-steps, and a step counts for as much of it as the process could really use.
+The time limit does not count the time of the clock. A clock also runs while the process is stopped, while
+other statements use its cores, and while the machine is busy with something else. A question that is refused
+is still paid for, so a busy machine must not cause that. So time is counted in short steps, and of each step
+only the part counts that the process could really use.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _AGAIN = 0.05
 # A step is this share of the limit, within these limits in seconds.
 _SHARE_OF_LIMIT = 0.1
 _SHORTEST, _LONGEST = 0.01, 0.25
-# A longer step than this many was a pause of the process: only this many are counted.
+# If a step took longer than this many steps, the process was paused: only this many are counted.
 _MOST_STEPS = 2.0
 # A statement that waits for a disk, or for a core, uses little of a step. It still counts for this much, so
 # that every statement ends: after four times its limit at most, pauses aside.
@@ -63,16 +63,16 @@ _LEAST = 0.25
 _running: set[int] = set()
 _Result = TypeVar("_Result")
 _MOST_PREPARED = 1_000
-# What our own databases have compiled: they all speak the same SQL, so a new one need not compile it again.
+# Statements compiled by our own databases. All use the same SQL, so a new one need not compile them again.
 _TREES: dict[Hashable, Any] = {}
-# Those that make a statement compute less for each row; the others weigh ways to read.
+# Only these optimizers are on: they reduce the work for each row. The others compare ways to read.
 _OPTIMIZERS_FOR_FEW = ("expression_rewriter", "common_subexpressions", "unused_columns", "column_lifetime")
-# The database behind ``DuckDB.shared``, by process: a forked process lacks the threads of its parent's.
+# The database of ``DuckDB.shared``, by process: a forked process lacks the threads of its parent's database.
 _SHARED: dict[int, Any] = {}
 
 
 def number(name: str, *, whole: bool = False) -> Any:
-    """A number that a statement is given when it runs: a whole number as it is, any other as a double."""
+    """The place of a number that a statement gets when it runs: a whole number as it is, others as double."""
     import ibis
 
     if whole:
@@ -81,8 +81,8 @@ def number(name: str, *, whole: bool = False) -> Any:
 
 
 def parameter_name(place: int, mark: str = "") -> str:
-    """The name of the ``place``-th number that a question compares columns with; ``mark`` tells several
-    questions of one statement apart."""
+    """The name of the ``place``-th number that a question compares columns with. ``mark`` distinguishes
+    several questions of one statement."""
     return f"n{place}_{mark}"
 
 
@@ -118,7 +118,7 @@ class Statement:
 
 
 def written(tree: Any, dialect: Any) -> str:
-    """A tree as text; refused where the dialect has no words for a part of it."""
+    """A tree as text. Refused if the dialect cannot express a part of it."""
     from sqlglot import ErrorLevel
 
     return str(tree.sql(dialect=dialect, copy=False, unsupported_level=ErrorLevel.RAISE))
@@ -149,7 +149,7 @@ def renamed(tree: Any, name: Callable[[str], str]) -> Any:
 
 
 def in_place_of(tree: Any, table: str, source: Any) -> Any:
-    """A copy of a tree that reads ``source``, a tree too, where it read the table of that name."""
+    """A copy of a tree that reads the tree ``source`` instead of the table of that name."""
     from sqlglot import exp
 
     def changed(node: Any) -> Any:
@@ -161,7 +161,7 @@ def in_place_of(tree: Any, table: str, source: Any) -> Any:
 
 
 def as_query(table: Any, query: str) -> None:
-    """Replace a table of a tree by a query, which is written as it is."""
+    """Replace a table of a tree by a query. The query is written unchanged."""
     from sqlglot import exp
 
     table.set("this", exp.Var(this=f"({query})"))
@@ -172,12 +172,11 @@ class Deadline:
 
     Time counts from the start of the statement; waiting for its turn does not count. Each short step counts
     for the share of a core that the process could give to each statement that ran, at least a quarter and at
-    most all of it. A pause of the whole process (SIGSTOP, a suspended machine) does not count. Where the
+    most all of it. A pause of the whole process (SIGSTOP, a suspended machine) does not count. If the
     statement runs in another process (``elsewhere``), steps count in full, and only pauses are left out.
 
-    Guarantee: ``interrupt`` is called only while a statement runs that is late, so no other is stopped in its
-    place. One thread watches as long as statements come; to start one for each would take longer than a small
-    statement.
+    Guarantee: ``interrupt`` is called only while a late statement runs, so no other statement is stopped. One
+    thread watches as long as statements come, because starting a thread takes longer than a small statement.
     """
 
     def __init__(self, seconds: float, interrupt: Callable[[], None], *, elsewhere: bool = False) -> None:
@@ -220,7 +219,7 @@ class Deadline:
             if left > 0:
                 return min(left, self._step)
             self._interrupt()
-            # A statement that had not quite begun does not notice the first time.
+            # A statement that had not fully begun does not notice the first interrupt.
             return _AGAIN
 
     def _count(self) -> None:
@@ -236,7 +235,8 @@ class Deadline:
 
 
 def _watch(deadline: weakref.ref[Deadline]) -> None:
-    """Look as long as statements run; asleep, it keeps nothing that could not be closed meanwhile."""
+    """Watch as long as statements run. While it sleeps it holds only a weak reference, so the database can be
+    closed."""
     while (watched := deadline()) is not None:
         wait = watched.look()
         if wait is None:
@@ -252,17 +252,17 @@ _ending = Event()
 
 @atexit.register
 def _end_watches() -> None:
-    """End the watches before the interpreter ends: DuckDB complains about a thread that is still there."""
+    """End the watches before the interpreter ends: DuckDB complains about a thread that still runs."""
     _ending.set()
     for watch in list(_watches):
         watch.join()
 
 
 class Database(ABC):
-    """Where statements run; those from several threads wait for each other, each already uses every core.
+    """Runs statements. Statements from several threads wait for each other, because each uses every core.
 
-    Another kind needs :meth:`_execute`, :meth:`define` and :meth:`arrow`, and where a statement can be
-    stopped, :meth:`_interrupt` and the error that a stopped statement raises.
+    A subclass needs :meth:`_execute`, :meth:`define` and :meth:`arrow`. If its statements can be stopped, it
+    also needs :meth:`_interrupt`, and the error that a stopped statement raises.
     """
 
     elsewhere = False  # whether statements run in another process than this one
@@ -284,19 +284,19 @@ class Database(ABC):
 
     @abstractmethod
     def define(self, name: str, query: str) -> None:
-        """Give a name to what a query returns, so that statements can read it."""
+        """Give a name to the result of a query, so that statements can read it."""
 
     @abstractmethod
     def source(self, name: str) -> str:
-        """What is read under a name, as SQL that can follow FROM."""
+        """The table or query with this name, as SQL that can follow FROM."""
 
     @abstractmethod
     def ask(self, statement: Statement, numbers: Mapping[str, float]) -> list[tuple[Any, ...]]:
-        """Run a statement with these numbers in its places; refused if it takes longer than it may."""
+        """Run a statement with these numbers in its places. Refused if it takes longer than the limit."""
 
     @abstractmethod
     def arrow(self, query: str, schema: Schema) -> Any:
-        """What a query returns, columns of this schema, as an arrow table."""
+        """The result of a query as an arrow table with the columns of this schema."""
 
     @abstractmethod
     def _execute(self, statement: str) -> Sequence[tuple[Any, ...]]:
@@ -305,14 +305,14 @@ class Database(ABC):
     @property
     @abstractmethod
     def _stopped(self) -> tuple[type[BaseException], ...]:
-        """What a statement raises that was stopped."""
+        """The errors that a stopped statement raises."""
 
     @abstractmethod
     def _interrupt(self) -> None:
         """Stop the statement that runs."""
 
     def run(self, statement: str) -> list[tuple[Any, ...]]:
-        """Run one statement and return what it says; refused if it takes longer than it may."""
+        """Run one statement and return its rows. Refused if it takes longer than the limit."""
         return self._in_time(lambda: list(self._execute(statement)))
 
     def _in_time(self, work: Callable[[], _Result]) -> _Result:
@@ -327,7 +327,7 @@ class Database(ABC):
             ) from None
 
     def limit(self, seconds: float | None) -> None:
-        """How long a statement may take from here on; None: as long as it needs."""
+        """Set how long a statement may take from now on; None for no limit."""
         self._deadline = (
             None if seconds is None else Deadline(seconds, self._interrupt, elsewhere=self.elsewhere)
         )
@@ -337,7 +337,7 @@ class Database(ABC):
         return written(self.tree(expression), self._writes)
 
     def cast_text(self, cast: Any, text: str) -> str:
-        """The tree of a text that is cast, as SQL, with another text in it."""
+        """The SQL of the tree ``cast``, with ``text`` as the text that is cast."""
         from sqlglot import exp
 
         return written(
@@ -364,7 +364,7 @@ class Database(ABC):
 
 
 def _connection_to_shared() -> Any:
-    """A new connection to the shared database of this process, which is made anew when it no longer works."""
+    """A new connection to the shared database of this process. If that no longer works, a new one is made."""
     import duckdb
 
     if (database := _SHARED.get(os.getpid())) is not None:
@@ -380,9 +380,9 @@ def _connection_to_shared() -> Any:
 
 
 class DuckDB(Database):
-    """A DuckDB database of our own, in memory, or what one connection to a shared one sees.
+    """A DuckDB database of our own in memory, or one connection to a shared database.
 
-    It does without ibis until an expression is compiled: a guard is opened without one.
+    It does not import ibis until an expression is compiled: opening a guard compiles none.
     """
 
     def __init__(self, connection: Any | None = None) -> None:
@@ -391,7 +391,7 @@ class DuckDB(Database):
         super().__init__(PLAIN)
         self._trees = _TREES
         self._parsed: dict[str, Any] = {}
-        # Without replacements no name in a statement means a variable of the program.
+        # Without replacement scans, no name in a statement can mean a variable of the program.
         self._connection = connection or duckdb.connect(config={"python_enable_replacements": False})
         self._connection.execute("SET TimeZone = 'UTC'")
 
@@ -424,8 +424,8 @@ class DuckDB(Database):
     def _execute(
         self, statement: str, numbers: Mapping[str, float] | None = None
     ) -> Sequence[tuple[Any, ...]]:
-        """Fetched without ibis, whose conversion to pandas takes longer than a small question. A statement
-        with numbers is parsed once, because parsing takes a third of a small question."""
+        """Run a statement without ibis, whose conversion to pandas takes longer than a small question. A
+        statement with numbers is parsed once, because parsing takes a third of a small question."""
         if numbers is None:
             return self._connection.execute(statement).fetchall()  # type: ignore[no-any-return]
         parsed = self._parsed.get(statement)
@@ -449,15 +449,14 @@ class DuckDB(Database):
         self.run(f"CREATE OR REPLACE TEMP VIEW {self.dialect.quoted(name)} AS {query}")
 
     def expect_few_rows(self) -> None:
-        """Wake no other thread and plan no more than is needed: for few rows both take longer than reading
-        them."""
+        """Use one thread and few optimizers: for few rows, more of them take longer than reading the rows."""
         optimizers = (name for (name,) in self.run("SELECT name FROM duckdb_optimizers()"))
         spared = ",".join(name for name in optimizers if name not in _OPTIMIZERS_FOR_FEW)
         self.run("SET threads = 1")
         self.run(f"SET disabled_optimizers = '{spared}'")
 
     def forbid_external_access(self) -> None:
-        """From here on, no statement can reach a file or the network."""
+        """Stop statements from reaching files or the network from now on."""
         self.run("SET enable_external_access = false")
 
     def lend(self, name: str, table: Any) -> None:

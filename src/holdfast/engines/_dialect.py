@@ -1,9 +1,9 @@
-"""What an operation on one row is written as: the plain form, which DuckDB computes exactly as documented.
+"""How an operation on one row is written: the plain form, which DuckDB computes exactly as documented.
 
-Other databases differ where a question must not: they raise where arithmetic leaves the range of floats,
-round halves another way, order texts by language. Each has a dialect of its own that overrides what it needs
-(``_other_dialects.py``), so that a question has the same value, or null, for every row everywhere.
-Dialects share the functions that ibis does not offer as they are.
+Other databases differ: they raise if arithmetic leaves the range of floats, round halves in another way, or
+order texts by language. Each has a dialect of its own that overrides these operations
+(``_other_dialects.py``). So a question has the same value, or null, for every row in every database. Dialects
+share the functions that ibis does not offer.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _loaded = False
 
 
 def load_sql() -> None:
-    """Import sqlglot and ibis, which takes longer than to open a guard.
+    """Import sqlglot and ibis, which takes longer than opening a guard.
 
-    Call it before the first import of either on the way of a question. Their modules import each other, so
-    two threads that begin with different ones see modules that are only half loaded.
+    Call it before a question first imports either. Their modules import each other, so two threads that begin
+    with different modules would see half-loaded ones.
     """
     global _loaded
     if _loaded:
@@ -61,8 +61,8 @@ def load_sql() -> None:
 
 @cache
 def builtin(name: str, *types: str, gives: str = "float64") -> Any:
-    """A function of the database by its own name: ``builtin("floor")`` is the floor of a float that stays a
-    float, where ibis's own is cast to an integer, which raises beyond 64 bits."""
+    """A function of the database by its own name. ``builtin("floor")`` gives a float. The floor of ibis is
+    cast to an integer, which raises beyond 64 bits."""
     from ibis import udf
 
     def of_one(first: Any) -> Any: ...
@@ -98,11 +98,11 @@ def exact(value: float) -> Any:
 class Dialect:
     """Scalar operations on ibis expressions, as DuckDB has them.
 
-    ``lacking`` names what this database cannot do as documented, by the word a question uses for it; a
-    question that needs one is refused before anything is charged. Where ``repeats`` is true an operation
-    writes its arguments several times, and they are computed in a stage of their own first. NaN travels
-    through arithmetic where ``keeps_nan`` is true, and is null from the start otherwise. ``lot`` is the SQL
-    of a fresh number for each row, uniform from 0 to 1; None where it is not known.
+    ``lacking`` names what this database cannot do as documented, by the word a question uses for it. A
+    question that needs it is refused before anything is charged. If ``repeats`` is true, an operation writes
+    its arguments several times, so they are first computed in a stage of their own. If ``keeps_nan`` is true,
+    NaN passes through arithmetic; otherwise it is null from the start. ``lot`` is the SQL of a fresh number
+    for each row, uniform from 0 to 1; None if it is unknown.
     """
 
     engine = "DuckDB"
@@ -122,7 +122,7 @@ class Dialect:
         return '"' + name.replace('"', '""') + '"'
 
     def stage(self, table: Any) -> Any:
-        """A table whose columns are computed before what is made of them."""
+        """A table whose columns are computed before the expressions that use them."""
         return table
 
     def add(self, left: Any, right: Any) -> Any:
@@ -135,22 +135,22 @@ class Dialect:
         return left * right
 
     def divide(self, left: Any, right: Any) -> Any:
-        """The quotient; the divisor is null in place of zero."""
+        """The quotient. The caller has replaced a zero divisor by null."""
         return left / right
 
     def remainder(self, left: Any, right: Any) -> Any:
-        """The remainder, with the sign of the dividend; the divisor is null in place of zero."""
+        """The remainder, with the sign of the dividend. The caller has replaced a zero divisor by null."""
         return left % right
 
     def exp(self, value: Any) -> Any:
         return value.exp()
 
     def ln(self, value: Any) -> Any:
-        """Of a positive number or null."""
+        """The natural logarithm of a positive number or null."""
         return value.ln()
 
     def power(self, base: Any, exponent: Any) -> Any:
-        """Of arguments for which it is defined, or null."""
+        """The power of arguments for which it is defined, or of null."""
         return base**exponent
 
     def floor(self, value: Any) -> Any:
@@ -167,7 +167,7 @@ class Dialect:
         return text.upper()
 
     def compare_texts(self, compare: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
-        """Texts by their code points, whatever the language."""
+        """Compare texts by their code points, in every language."""
         return compare(left, right)
 
     def number_in(self, text: Any) -> Any:
@@ -195,28 +195,29 @@ class Dialect:
         return builtin(name, "timestamp(6)", gives="int64")(moment).cast("float64")
 
     def like(self, text: Any, pattern: str) -> Any:
-        """Whether a text fits a pattern, in which % stands for any characters, _ for one, and everything else
-        for itself, a backslash too."""
+        """Whether a text fits a pattern. In it, % stands for any characters and _ for one character.
+        Everything else, a backslash too, stands for itself."""
         return text.like(pattern)
 
     def below(self, value: Any, edges: Edges) -> Any:
-        """What :meth:`clipped` is made of: how far a value is below ``lo``.
+        """How far a value is below ``lo``; the input of :meth:`clipped`.
 
-        NaN is greater than any number, in every database that is not refused: counted downwards it ends at
-        ``lo``, as a row without a value does, and need not be looked for.
+        In every database that is accepted, NaN is greater than any number. Counted downwards it is clipped to
+        ``lo``, like a row without a value, so it needs no test of its own.
         """
         return edges.lo - value
 
     def clipped(self, below: Any, edges: Edges) -> Any:
         """How far a clipped value is below ``lo``; 0 for NaN.
 
-        Every branch but the last is a constant, which DuckDB computes much faster than any other.
+        Every branch but the last is a constant, because DuckDB computes such branches much faster.
         """
         return cases((below >= exact(0.0), exact(0.0)), (below <= edges.far, edges.far), else_=below)
 
     def outside(self, below: Any, clipped: Any, edges: Edges) -> Any:
-        """Whether a value lies outside its bounds, by what :meth:`below` and :meth:`clipped` made of it; not
-        so for NaN. Clipping moved it: one comparison is faster than two with the bounds."""
+        """Whether a value lies outside its bounds, from the results of :meth:`below` and :meth:`clipped`;
+        false for NaN. The results differ if clipping moved the value: one comparison is faster than two with
+        the bounds."""
         return (clipped != below) & ~below.isnan()
 
     def nearest(self, value: Any) -> Any:
@@ -249,9 +250,9 @@ class Dialect:
         )
 
     def clean(self, name: str, dtype: Any) -> tuple[str, str]:
-        """A column of an ibis type as it is asked about, in SQL, and the storage type it then has (empty
-        where it can only be tested for null): NaN is null, names and categories are text, decimals are
-        floats, times with a zone are in UTC."""
+        """The SQL of a column of an ibis type as questions see it, and its storage type (empty if it can only
+        be tested for null). NaN is null, names and categories are text, decimals are floats, and times with a
+        zone are in UTC."""
         column = self.quoted(name)
         if dtype.is_floating():
             storage = "float32" if dtype.nbytes <= 4 else "float64"
@@ -266,7 +267,7 @@ class Dialect:
 
 
 class Portable(Dialect):
-    """For databases that nothing is known of: some cut off what is behind the point where others round."""
+    """For unknown databases: some truncate digits after the point where others round."""
 
     lot = None
 
@@ -274,12 +275,12 @@ class Portable(Dialect):
         return self.as_number(truth).sum()
 
     def nearest(self, value: Any) -> Any:
-        # So large a number has no digits behind the point.
+        # Such a large number has no digits after the point.
         large = exact(1.5 * 2.0**52)
         return (value + large - large).cast("int64")
 
     def clean(self, name: str, dtype: Any) -> tuple[str, str]:
-        """As for DuckDB; how a time with a zone becomes one in UTC is not known."""
+        """As for DuckDB, but without times with a zone: their conversion to UTC is unknown."""
         return (self.quoted(name), "") if is_zoned(dtype) else super().clean(name, dtype)
 
 
@@ -289,7 +290,7 @@ def is_zoned(dtype: Any) -> bool:
 
 
 def stored_as(dtype: Any) -> str:
-    """The storage type of a column that needs no cleaning; empty for what cannot be computed with."""
+    """The storage type of a column that needs no cleaning; empty if it cannot be used in computations."""
     if dtype.is_boolean() or dtype.is_integer() or dtype.is_date():
         return str(dtype.copy(nullable=True))
     if dtype.is_string():
@@ -327,8 +328,8 @@ def _letters(name: str) -> tuple[str, str]:
 
 
 def recased(name: str, text: Any) -> Any:
-    """Letter by letter and the same for every language: plain text by the database itself, other text from a
-    table."""
+    """Text in upper or lower case, letter by letter and the same in every language. The database converts
+    plain text itself; other letters come from a table."""
     import ibis
 
     size = builtin("octet_length", "string", gives="int32")(text)

@@ -1,4 +1,4 @@
-"""Databases that belong to somebody else: rows are read where they are, and nothing is created there."""
+"""Databases of other people: rows are read where they are, and nothing is created there."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from holdfast.errors import DatabaseAway, QueryRejected
 __all__ = ["Borrowed", "TableWatch", "backend_of", "open_table"]
 
 
-# A table is counted again when the last count is older than this many seconds: counting takes about as long
-# as a question.
+# A table is counted again if the last count is older than this many seconds, because counting takes about as
+# long as a question.
 _COUNT_AGAIN = 60.0
-# What connections were found to lack: a server does not change under one.
+# What each connection lacks. It is checked once, because the server of a connection does not change.
 _LACKING: WeakKeyDictionary[Any, frozenset[str]] = WeakKeyDictionary()
 
 
@@ -81,8 +81,8 @@ def _named(table: Any) -> str:
 
 
 class Borrowed(Database):
-    """Any SQL database that ibis speaks to. What is defined here is known to us alone, and is put into every
-    statement as a query in parentheses."""
+    """Any SQL database that ibis supports. Definitions are kept here, not in the database, and are put into
+    every statement as queries in parentheses."""
 
     elsewhere = True
 
@@ -96,12 +96,12 @@ class Borrowed(Database):
         self._defined: dict[str, str] = {}
 
     def reach(self) -> bool:
-        """Whether the connection is the one that there was the last time. Reads no rows. Raises
-        :class:`~holdfast.errors.DatabaseAway` where it is known that the database does not answer."""
+        """Whether the connection is still the same as the last time. Reads no rows. Raises
+        :class:`~holdfast.errors.DatabaseAway` if the database does not answer."""
         return True
 
     def tree(self, expression: Any) -> Any:
-        """With the query of each name in its place."""
+        """The tree with the query of each defined name in its place."""
         from sqlglot import exp
 
         tree = self._backend.compiler.to_sqlglot(expression)
@@ -152,7 +152,8 @@ class Borrowed(Database):
         return ()
 
     def _interrupt(self) -> None:
-        """No way to stop a statement is known of every database, so :meth:`limit` promises none."""
+        """Do nothing: not every database has a known way to stop a statement, so :meth:`limit` promises
+        none."""
 
     def limit(self, seconds: float | None) -> None:
         if seconds is not None and type(self)._interrupt is Borrowed._interrupt:
@@ -193,7 +194,7 @@ class BorrowedPostgres(Borrowed):
         return tree
 
     def reach(self) -> bool:
-        """Send a statement about nothing, over a new connection where the old one is lost."""
+        """Send an empty statement, over a new connection if the old one is lost."""
         import psycopg
 
         with self._lock:
@@ -205,7 +206,7 @@ class BorrowedPostgres(Borrowed):
             try:
                 self._backend.con.close()
                 self._backend.reconnect()
-            except Exception:  # Connecting touches no rows, but what it says may hold a password.
+            except Exception:  # Connecting reads no rows, but its error text may contain a password.
                 raise DatabaseAway(
                     f"The database of the table ({self.dialect.engine}) does not answer. No row was read and "
                     "nothing was charged. Ask again in a moment."
@@ -217,7 +218,7 @@ class BorrowedPostgres(Borrowed):
         idle = connection.info.transaction_status.name == "IDLE"
         try:
             with connection.cursor() as cursor:
-                # Without parameters a percent sign is one.
+                # Without parameters, a percent sign stands for itself.
                 return cursor.execute(statement).fetchall()  # type: ignore[no-any-return]
         finally:
             if idle and connection.info.transaction_status.name != "IDLE":
@@ -234,7 +235,7 @@ class BorrowedPostgres(Borrowed):
 
 
 class _Cancelled(Exception):
-    """A Spark job was cancelled, which Spark tells in words only."""
+    """A Spark job was cancelled. Spark reports this only in the text of an error."""
 
 
 class BorrowedSpark(Borrowed):
@@ -245,7 +246,7 @@ class BorrowedSpark(Borrowed):
         self._group = f"holdfast {secrets.token_hex(8)}"
 
     def types(self, table: Any) -> dict[str, Any]:
-        """With the zone that Spark's plain timestamps have, which ibis does not tell."""
+        """The types with the zone of Spark's plain timestamps, which ibis leaves out."""
         import ibis
 
         fields = self._backend._session.sql(self.compile(table)).schema.fields
@@ -285,8 +286,8 @@ class BorrowedSpark(Borrowed):
 
 @contextmanager
 def _without_statistics(connection: Any) -> Iterator[None]:
-    """DuckDB takes the least and greatest value in a Parquet file for proof that none is NaN, which writers
-    leave out of them."""
+    """Stop DuckDB from using the least and greatest value in a Parquet file as proof that no value is NaN.
+    Writers leave NaN out of these values."""
     name = "disabled_optimizers"
     ((before,),) = connection.execute(f"SELECT current_setting('{name}')").fetchall()
     connection.execute(f"SET {name} = '{','.join(filter(None, [before, 'statistics_propagation']))}'")
@@ -298,7 +299,8 @@ def _without_statistics(connection: Any) -> Iterator[None]:
 
 @contextmanager
 def _one_job(session: Any) -> Iterator[None]:
-    """Spark's adaptive plans run every stage as a job of its own; an aggregate has nothing to adapt."""
+    """Turn off Spark's adaptive plans: they run every stage as a job of its own, and do not help an
+    aggregate."""
     name = "spark.sql.adaptive.enabled"
     before = session.conf.get(name)
     session.conf.set(name, "false")
@@ -318,9 +320,9 @@ _KINDS: dict[str, type[Borrowed]] = {
 class TableWatch:
     """A table of a database: whether the database answers, and its number of rows.
 
-    ``reach`` says whether the connection is still the one there was; it reads no rows, and raises
-    :class:`~holdfast.errors.DatabaseAway` where the database does not answer. It is asked before every
-    question, so that a question is not charged for a database that is away.
+    ``reach`` says whether the connection is still the same. It reads no rows, and raises
+    :class:`~holdfast.errors.DatabaseAway` if the database does not answer. It is called before every
+    question, so a question is not charged if the database does not answer.
     """
 
     def __init__(self, count: Callable[[], int], rows: int, reach: Callable[[], bool]) -> None:

@@ -1,12 +1,12 @@
-"""The kinds of table a person may bring: how each is read as arrow, and how training rows are given back.
+"""The kinds of table a person may bring: how each is read as arrow, and how training rows are returned.
 
-Training rows are given back as copies that hold nothing of the other rows. Libraries keep more of a table
-than its values: a filtered pandas column lists the categories of all rows, an arrow dictionary their texts, a
-polars column shares its buffers, and a numpy text type is as wide as the longest text. The training part is
-shown to people, so it is built anew from the values of its own rows.
+Training rows are returned as copies that contain nothing of the other rows. Libraries keep more of a table
+than its values: a filtered pandas column lists the categories of all rows, and an arrow dictionary their
+texts. A polars column shares its buffers, and a numpy text type is as wide as the longest text. The training
+part is shown to people, so it is built only from the values of its own rows.
 
-What a copy keeps besides values are the names and types of the columns. Categories are part of a type only
-where the caller says that they are public; elsewhere a copy has the categories that its own rows use.
+Besides values, a copy keeps the names and types of the columns. Categories are part of a type only if the
+caller says that they are public. Otherwise a copy has the categories that its own rows use.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _pandas_values(array: Any, places: Any, public: bool = False) -> Any:
     if isinstance(array, (pd.arrays.ArrowExtensionArray, pd.arrays.ArrowStringArray)):
         return pd.array(_arrow_values(pa.array(array), places), dtype=array.dtype)
     if type(array) is pd.arrays.NumpyExtensionArray and array.dtype.kind == "O":
-        # As a series with its type: pandas would take an array of objects that are all texts for text.
+        # As a series with its type. From an array of objects that are all texts, pandas would infer text.
         return pd.Series(_objects(_all_copied(np.asarray(array)[places].tolist())), dtype=object)
     return array.take(places).copy()
 
@@ -115,7 +115,7 @@ def _objects(values: Sequence[Any]) -> Any:
     if set(map(type, values)) <= _NEVER_CHANGE:
         array[:] = values
         return array
-    for place, value in enumerate(values):  # all at once, numpy would take lists of one length for a matrix
+    for place, value in enumerate(values):  # one by one: numpy would turn lists of equal length into a matrix
         array[place] = value
     return array
 
@@ -181,8 +181,8 @@ def _arrow_dictionary(column: Any, places: Any, public: bool) -> Any:
 
 
 def _compact(values: Any) -> Any:
-    """The same values in one chunk. Writing and reading them leaves out what no value uses, the place for
-    nulls where there are none included."""
+    """The same values in one chunk. Writing and reading them removes everything that no value uses, also an
+    unused place for nulls."""
     import pyarrow as pa
 
     values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
@@ -210,7 +210,7 @@ def _is_plain(kind: Any) -> bool:
 
 
 def _without_dictionary_order(kind: Any) -> Any:
-    """The type of a nested column whose dictionaries are not said to be in order."""
+    """The type of a nested column, without the mark that its dictionaries are in order."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(kind):
@@ -262,11 +262,11 @@ def _chunked(values: Any) -> Any:
 
 @dataclass(frozen=True)
 class Native:
-    """How rows are given back.
+    """How rows are returned as the kind of table that was opened.
 
-    ``back`` makes a table of arrow. ``copy`` copies the rows at some places of the table that was brought,
-    with nothing of the other rows but the categories of columns that are named as public (None where the
-    table that was brought is not kept).
+    ``back`` makes such a table from an arrow table. ``copy`` copies the rows at some places of the opened
+    table. The copy contains nothing of the other rows except public categories. ``copy`` is None if the
+    opened table is not kept.
     """
 
     back: Callable[[Any], Any]
@@ -275,8 +275,8 @@ class Native:
 
 @dataclass(frozen=True)
 class Source:
-    """How a table in memory is read: the names of its columns, its values as arrow, what it says about nulls,
-    and the categories that it declares, in order, with whether the order means something."""
+    """How a table in memory is read: the names of its columns, its values as arrow, and what it says about
+    nulls. Also the categories that it declares, in order, and whether the order has a meaning."""
 
     native: Native
     names: Callable[[Any], list[Any]]
@@ -301,7 +301,7 @@ def collected(data: Any) -> Any:
 
 
 def source_of(data: Any) -> Source | None:
-    """The kind of table ``data`` is, found without importing a library that is not already in use."""
+    """How to read ``data``; None if it is no known table. Imports no library that is not already in use."""
     if isinstance(data, Mapping):
         return _DICT
     return _SOURCES.get((type(data).__module__.partition(".")[0], type(data).__name__))
@@ -333,7 +333,8 @@ def _as_json(value: Any) -> str | None:
 
 
 def _numpy_nullable(dtype: Any) -> bool | None:
-    """Numpy's integers and booleans cannot be missing; its floats and objects can, and do not say."""
+    """Whether values can be missing. Numpy's integers and booleans cannot; for floats and objects it is
+    unknown."""
     return False if getattr(dtype, "kind", "") in "iub" and isinstance(dtype, np.dtype) else None
 
 
@@ -369,7 +370,8 @@ def _pandas_arrow(frame: Any) -> Any:
 
 
 def _pandas_nullable(frame: Any) -> dict[str, bool | None]:
-    """A masked type (``Int64``, ``Float64``, ``boolean``) is chosen because values are missing."""
+    """Whether values of each column can be missing. People choose a masked type (``Int64``, ``Float64``,
+    ``boolean``) because values are missing."""
     masked = {"BooleanDtype", "Float32Dtype", "Float64Dtype"} | {
         f"{u}Int{b}Dtype" for u in ("", "U") for b in (8, 16, 32, 64)
     }
@@ -416,7 +418,7 @@ def _pandas_categories(frame: Any) -> dict[str, Categories]:
 
 
 def _polars_categories(frame: Any) -> dict[str, Categories]:
-    """An Enum declares its categories; those of a Categorical are whatever the process has seen."""
+    """The categories of Enum columns. A Categorical declares none: it lists what the process has seen."""
     return {
         name: Categories(tuple(dtype.categories), ordered=True)
         for name, dtype in frame.schema.items()

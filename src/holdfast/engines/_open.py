@@ -1,9 +1,10 @@
-"""Opening a table: from memory and from files with DuckDB, from any other database where it is, by ibis.
+"""Opening a table. DuckDB reads tables in memory and files. A table of another database stays there, and ibis
+reads it.
 
-A CSV file is read once, a Parquet file anew for every question. One text names a table in a database: the
-address of the database and, after ``#``, the table. ``postgres://ann:secret@db.example/town#trips``, or
-``#public.trips`` for a table of another schema. The address goes to ibis as it is. A password in it is never
-shown, neither by us nor in what others say.
+A CSV file is read once, a Parquet file again for every question. One text names a table in a database: the
+address of the database and, after ``#``, the table. For example
+``postgres://ann:secret@db.example/town#trips``, or ``#public.trips`` for a table of another schema. The
+address goes to ibis unchanged. A password in it is never shown, neither by us nor in errors of libraries.
 """
 
 from __future__ import annotations
@@ -56,10 +57,10 @@ _CSV = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.zst")
 _MOST_COLUMNS = 10_000
 _LONGEST_HEADER = 16 * 2**20
 _SHARE_OF_MEMORY = "50%"
-# Types are settled on every line, so that no question can meet a value that does not fit its column; an empty
-# field is a null and an empty text in quotes is a text.
+# Types are inferred from all lines, so that no question can meet a value that does not fit its column. An
+# empty field is a null, and an empty text in quotes is a text.
 _CSV_OPTIONS = "sample_size = -1, allow_quoted_nulls = false"
-# DuckDB's types that can be computed with; columns of every other type can only be tested for null.
+# DuckDB's types that can be used in computations. Columns of other types can only be tested for null.
 _COLUMNS = {
     "BOOLEAN": Column("boolean", "boolean"),
     "VARCHAR": Column("text", "string"),
@@ -91,7 +92,7 @@ def is_database(text: str) -> bool:
 
 def shown(path: str) -> str:
     """An address without user name, password and options. For a path on this machine only its last part,
-    because what is shown may be read elsewhere."""
+    because the shown text may be read on another machine."""
     if "://" not in path:
         return Path(path).name
     parts = urlsplit(path)
@@ -100,7 +101,7 @@ def shown(path: str) -> str:
 
 
 def without_secrets(error: Exception, url: str) -> str:
-    """The first line of what went wrong, with nothing of the address that is not shown."""
+    """The first line of an error, without the hidden parts of the address."""
     text = str(error).splitlines()[0].rstrip(". ") if str(error) else type(error).__name__
     if "://" not in url:
         return text
@@ -122,8 +123,8 @@ def rows_of_source(
     place: str | None = None,
     **where: Any,
 ) -> Rows:
-    """The rows of the table ``source``, as they are asked about; ``place`` is the SQL of a query that returns
-    them with two columns more, which say where each stands. ``nullable`` and ``orders`` are what the table
+    """The rows of the table ``source``, as questions see them. ``place`` is the SQL of a query that returns
+    them with two more columns for the place of each row. ``nullable`` and ``orders`` are what the table
     declares about its columns."""
     missing, ordered = nullable or {}, orders or {}
     columns = {name: dtype for name, dtype, *_ in database.run('DESCRIBE "source"')}
@@ -151,8 +152,8 @@ def rows_of_source(
 
 
 def _clean(name: str, dtype: str) -> str:
-    """A column as it is asked about: NaN is null, names and categories are text, wide numbers are floats,
-    times with a zone are in UTC."""
+    """A column as questions see it: NaN is null, names and categories are text, wide numbers are floats,
+    and times with a zone are in UTC."""
     column = PLAIN.quoted(name)
     if dtype in _FLOATS:
         return f"CASE WHEN isnan({column}) THEN NULL ELSE {column} END AS {column}"
@@ -215,7 +216,7 @@ def _require_few_columns(columns: int) -> None:
 
 
 def _columns_in_footer(path: str) -> int:
-    """How many columns a Parquet file says it has; 1 where it cannot be told before reading."""
+    """How many columns a Parquet file states; 1 if this is unknown before reading."""
     if "://" in path or not Path(path).is_file():
         return 1
     from pyarrow import ArrowException, parquet
@@ -223,11 +224,11 @@ def _columns_in_footer(path: str) -> int:
     try:
         return int(parquet.read_metadata(path).num_columns)
     except (ArrowException, OSError):
-        return 1  # DuckDB says what is wrong with the file.
+        return 1  # DuckDB reports what is wrong with the file.
 
 
 def _columns_of_csv(path: str) -> int:
-    """How many columns the first line of a CSV file has at most; 1 where it cannot be told before reading."""
+    """How many columns the first line of a CSV file has at most; 1 if this is unknown before reading."""
     if "://" in path or path.lower().endswith((".gz", ".zst")) or not Path(path).is_file():
         return 1
     with Path(path).open("rb") as file:
@@ -236,8 +237,8 @@ def _columns_of_csv(path: str) -> int:
 
 
 def _unreadable_file(path: str, error: Exception, *, parquet: bool) -> QueryRejected:
-    """Why a file cannot be read, by kind. DuckDB's own words may quote a line of the file, so they are shown
-    only where no row was looked at: the file cannot be reached, or is not a Parquet file."""
+    """Why a file cannot be read, by kind. DuckDB's own words may quote a line of the file. So they are shown
+    only if no row was read: the file cannot be reached, or is not a Parquet file."""
     import duckdb
 
     if not parquet and (other := _in_another_encoding(path)) is not None:
@@ -261,8 +262,8 @@ def _unreadable_file(path: str, error: Exception, *, parquet: bool) -> QueryReje
 
 
 def _in_another_encoding(path: str) -> str | None:
-    """The first of the files at hand that is not in UTF-8; what is compressed or elsewhere is not looked
-    into."""
+    """The first file on this machine that is not in UTF-8. Compressed files and files elsewhere are not
+    checked."""
     if "://" in path or path.lower().endswith((".gz", ".zst")):
         return None
     for name in [path] if Path(path).is_file() else sorted(glob.glob(path, recursive=True)):
@@ -280,7 +281,7 @@ def _text(value: str) -> str:
 
 
 def _read_csv(database: DuckDB, path: str) -> str:
-    # A compressed file of megabytes can have terabytes of lines; they must not go to disk instead either.
+    # A compressed file of megabytes can have terabytes of lines. They must not be written to disk either.
     database.run(f"SET memory_limit = '{_SHARE_OF_MEMORY}'")
     database.run("SET temp_directory = ''")
     database.run(f'CREATE TABLE "source" AS SELECT * FROM read_csv({_text(path)}, {_CSV_OPTIONS})')
@@ -290,14 +291,14 @@ def _read_csv(database: DuckDB, path: str) -> str:
 
 
 def _read_parquet(database: DuckDB, path: str) -> str:
-    # DuckDB takes the least and greatest value in a Parquet footer for proof that there is no NaN; writers
-    # leave NaN out of them, and isnan(x) would come out false for every row.
+    # DuckDB uses the least and greatest value in a Parquet footer as proof that there is no NaN. Writers
+    # leave NaN out of these values, so isnan(x) would be false for every row.
     database.run("SET disabled_optimizers = 'statistics_propagation'")
     files = [_text(name) for (name,) in database.run(f"SELECT file FROM glob({_text(path)})")]
     listed = f"[{', '.join(files)}]" if files and "://" not in path else _text(path)
     database.run(f'CREATE VIEW "source" AS SELECT * FROM read_parquet({listed})')
     if listed.startswith("["):
-        # These files can be read from here on, and nothing else.
+        # From now on only these files can be read.
         database.run(f"SET allowed_paths = {listed}")
         database.forbid_external_access()
     row, file = map(PLAIN.quoted, FILE_PLACE)
@@ -305,7 +306,7 @@ def _read_parquet(database: DuckDB, path: str) -> str:
 
 
 class FileWatch:
-    """The files that a path or glob names: which they are, how long, and when they were last written."""
+    """The files that a path or glob names, with their lengths and the times of their last change."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -324,23 +325,25 @@ class FileWatch:
 
 @by_kind_only
 def open_rows(data: TableLike, *, public_categories: bool | Collection[str] = False) -> Rows:
-    """Open ``data``: a pandas, polars or pyarrow table (a polars LazyFrame is collected), a dict of arrays, a
-    CSV or Parquet path (or glob, or address), an ibis table, or a table of a database by its address,
-    ``"postgres://ann@db.example/town#trips"``.
+    """Open a table and return its rows.
+
+    ``data`` is a pandas, polars or pyarrow table (a polars LazyFrame is collected), or a dict of arrays. It
+    can also be a CSV or Parquet path (or glob, or address), an ibis table, or the address of a table of a
+    database, ``"postgres://ann@db.example/town#trips"``.
 
     >>> open_rows({"age": [31, 52, 47], "sex": ["F", "M", "F"]})
     Rows(3 rows, Schema(age: number, sex: text))
 
     An empty table, a table without columns and anything that is not a table raise
     :class:`~holdfast.errors.QueryRejected`. NaN counts as null from here on. The index of a pandas frame is
-    not a column, but ``native()`` keeps it. A CSV file is read once; a Parquet file is read anew for every
-    question until the rows are split or stored. Tables of a database stay there, whatever their size: every
-    question is one statement to it. Operations whose results differ from DuckDB's in any bit are found here,
-    on constants. A question that needs one is refused.
+    not a column, but ``native()`` keeps it. A CSV file is read once. A Parquet file is read again for every
+    question until the rows are split or stored. Tables of a database always stay there: every question is one
+    statement to the database. Operations whose results differ from DuckDB's in any bit are detected here, on
+    constants. A question that needs such an operation is refused.
 
-    ``public_categories`` names the columns whose declared categories may be shown and, where they are
-    ordered, compared in their order; True names all that declare some. An error names the column and the kind
-    of problem; it quotes no value.
+    ``public_categories`` names the columns whose declared categories may be shown. If these are ordered, they
+    are also compared in their order. True names all columns that declare categories. An error names the
+    column and the kind of problem; it quotes no value.
     """
     if isinstance(data, (str, Path)):
         text = os.path.expanduser(data)
@@ -429,7 +432,7 @@ def open_url(url: str) -> Rows:
     try:
         backend = ibis.connect(address)
         table = _table(backend, unquote(name))
-    except Exception as error:  # No row was read yet, so the database may say what is wrong.
+    except Exception as error:  # No row was read yet, so the text of the database may be shown.
         reason = without_secrets(error, url)
     if table is None:
         if backend is not None:
@@ -441,7 +444,7 @@ def open_url(url: str) -> Rows:
     except Exception:
         backend.disconnect()
         raise
-    # A connection of our own ends with the rows.
+    # Our own connection is closed with the rows.
     weakref.finalize(rows._database, backend.disconnect)
     return rows
 

@@ -1,7 +1,7 @@
 """How PostgreSQL and Spark compute, where they differ from DuckDB.
 
-In PostgreSQL, arithmetic that leaves the range of floats raises, so no operation is given arguments for which
-it would. In Spark, floor and round give integers, times may have a zone, and sums of integers overflow.
+PostgreSQL raises an error if arithmetic leaves the range of floats, so no operation gets such arguments. In
+Spark, floor and round give integers, times may have a zone, and sums of integers overflow.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ __all__ = [
 ]
 
 
-# Between these, products and quotients of two numbers stay far from both ends of the range; beyond them an
-# argument is first moved by 2**±600, which is exact.
+# Between these limits, products and quotients of two numbers stay far from both ends of the range. Beyond
+# them, an argument is first multiplied by 2**±600, which is exact.
 _LARGE, _SMALL = 2.0**500, 2.0**-500
 _DOWN, _UP = 2.0**-600, 2.0**600
 # The largest argument whose exponential is finite, and the least for which it is not zero.
 _EXP_MOST, _EXP_LEAST = 709.782712893384, -745.1332191019411
-# A power is decided by its logarithm, which is right to about this.
+# The logarithm of a power decides whether it is in range. Its error is at most about this.
 _LOG_SLACK = 2e-12
 # Where decimals leave the range of floats: halfway between the largest and the next, and half the least.
 _OVER = 2**1024 - 2**970
@@ -69,12 +69,12 @@ class Postgres(Dialect):
         self._fence = secrets.randbits(60) + 2**60
 
     def stage(self, table: Any) -> Any:
-        """A table whose columns are computed once: PostgreSQL writes a subquery's expressions out wherever
-        they are used, unless it has an offset."""
+        """A table whose columns are computed once. PostgreSQL repeats a subquery's expressions wherever they
+        are used, unless the subquery has an offset."""
         return table.limit(None, offset=self._fence)
 
     def fence(self, tree: Any) -> None:
-        """Let the offsets of a tree that :meth:`stage` made be offsets of nothing, which ibis leaves out."""
+        """Set the offsets of a tree that :meth:`stage` made to 0. Ibis would leave out an offset of 0."""
         from sqlglot import exp
 
         for offset in tree.find_all(exp.Offset):
@@ -105,7 +105,7 @@ class Postgres(Dialect):
         return _within_range(lambda a, b: a / b, left, right, large=_is_small, small=_is_large)
 
     def remainder(self, left: Any, right: Any) -> Any:
-        """Of whole numbers, which is all that PostgreSQL has a remainder of."""
+        """The remainder, computed with whole numbers, because PostgreSQL has it only for them."""
         remainder = builtin("mod", "decimal", "decimal", gives="decimal")(_integer(left), _integer(right))
         return remainder.cast("float64")
 
@@ -148,7 +148,7 @@ class Postgres(Dialect):
         return recased("upper", text)
 
     def compare_texts(self, compare: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
-        """By bytes: ``bttext_pattern_cmp`` knows no language."""
+        """Compare texts by bytes: ``bttext_pattern_cmp`` does not depend on the language."""
         order = builtin("bttext_pattern_cmp", "string", "string", gives="int32")
         return compare(order(left, right), 0)
 
@@ -171,11 +171,11 @@ class Postgres(Dialect):
         return self.as_number(truth).sum()
 
     def below(self, value: Any, edges: Edges) -> Any:
-        """The value as it is: what is used several times here is computed as often."""
+        """The value as it is, because PostgreSQL computes an expression again for each use."""
         return value
 
     def clipped(self, below: Any, edges: Edges) -> Any:
-        """The commonest values pass after two comparisons, and only what is left is compared with NaN."""
+        """Most values need two comparisons. Only the others are compared with NaN."""
         value = cases(
             (below <= edges.low, edges.lo),
             (below < edges.hi, below),
@@ -247,11 +247,11 @@ def _within_range(
     large: Callable[[Any], Any],
     small: Callable[[Any], Any],
 ) -> Any:
-    """A product or quotient that is infinite or zero where it leaves the range, and null for 0 · ∞ and ∞ / ∞.
+    """A product or quotient. It is infinite or zero if it leaves the range, and null for 0 · ∞ and ∞ / ∞.
 
-    ``large`` and ``small`` tell which right arguments make the result larger or smaller. Arguments are moved
-    by 2**±600 towards 1; where the result of the moved ones says that the real one is in range, that is
-    computed.
+    ``large`` and ``small`` say which right arguments make the result larger or smaller. Arguments are
+    multiplied by 2**±600 towards 1. If the result with these arguments shows that the real result is in
+    range, the real result is computed.
     """
     middle = left.abs().between(exact(_SMALL), exact(_LARGE)) & right.abs().between(
         exact(_SMALL), exact(_LARGE)
@@ -300,7 +300,7 @@ def _integer(value: Any) -> Any:
 
 
 def _float(column: str, precision: int | None) -> str:
-    """A numeric as a float; one without a limit may be NaN, infinite or out of range."""
+    """A numeric as a float. A numeric without a limit may be NaN, infinite or out of range."""
     if precision is not None and precision <= 300:
         return f"CAST({column} AS DOUBLE PRECISION)"
     over, under = _decimal(_OVER), _decimal(_UNDER)
@@ -336,7 +336,7 @@ class Spark(Dialect):
     def number_in(self, text: Any) -> Any:
         import ibis
 
-        # A dollar sign would let a line break follow.
+        # A dollar sign would accept a line break at the end.
         reads = text.re_search(NUMBER_TEXT.removesuffix("$") + r"\z")
         return reads.ifelse(text, ibis.null("string")).try_cast("float64")
 
@@ -368,8 +368,8 @@ class Spark(Dialect):
         return self.as_number(truth).sum()
 
     def whole_sum(self, value: Any) -> Any:
-        """By its binary digits, 18 at a time, which 64 bits hold the sums of for 2**45 rows: to add decimals
-        takes Spark five times as long as all the rest of a question."""
+        """The sum by binary digits, 18 at a time, so that 64 bits hold the sums of 2**45 rows. Adding
+        decimals takes Spark five times as long as the rest of a question."""
         digits = 18
         high, middle, low = (
             ((value >> place * digits) & (2**digits - 1)).sum().cast("decimal(38, 0)") for place in (2, 1, 0)
@@ -381,14 +381,14 @@ class Spark(Dialect):
         return f"percentile_disc(array({listed})) WITHIN GROUP (ORDER BY {column})"
 
     def constants(self, rows: Sequence[Sequence[str]]) -> str:
-        """A list of values, which takes no job; a union takes a task for every row."""
+        """A list of values. It needs no job, but a union needs a task for every row."""
         return (
             "SELECT * FROM VALUES " + ", ".join(f"({', '.join(row)})" for row in rows) + " AS t(place, a, b)"
         )
 
     def clean(self, name: str, dtype: Any) -> tuple[str, str]:
-        """As for DuckDB. What a clock in the session's zone showed does not tell the moment in the hour that
-        comes twice a year, so a time with a zone is counted in microseconds."""
+        """As for DuckDB, but a time with a zone is counted in microseconds. The local time is not unique in
+        the hour that comes twice a year."""
         column = self.quoted(name)
         if is_zoned(dtype):
             seconds = f"CAST(unix_micros({column}) * 0.000001BD AS DECIMAL(18, 6))"

@@ -1,12 +1,12 @@
 """Dividing rows: into a training part and a protected part, and into units.
 
 Rows are split by a mask over them, in order, and the parts are stored. Or they are split where they are, by
-their place in files or by a key that the owner names: which part a row goes to is a keyed hash of something
-that is not asked about, so nothing has to be copied and the same seed gives the same parts again.
+their place in files or by a key that the owner names. A keyed hash of the place or the key decides the part
+of a row. Questions cannot use these values. So nothing is copied, and the same seed gives the same parts.
 
-A unit is what is independent where single rows are not: clusters that a column names, clusters that stand
-one after the other, or blocks with gaps. Rows in units are ordinary rows with one more column that says
-which unit a row belongs to. Questions cannot read that column. They are summed unit by unit
+If single rows are not independent, units are: clusters that a column names, clusters that follow each other,
+or blocks with gaps. Rows in units are ordinary rows with one more column for the unit of each row. Questions
+cannot read that column. They are summed unit by unit
 (:meth:`holdfast.engines.Rows.unit_sums`).
 """
 
@@ -62,7 +62,7 @@ UNIT = "@unit"
 
 
 def split_rows(rows: Rows, train: Mask, protected: Mask) -> tuple[Rows, Rows]:
-    """The two parts, each in a database of its own, so that looking at one shows nothing of the other."""
+    """The two parts, each in a database of its own, so that one part shows nothing of the other."""
     import pyarrow as pa
 
     if not isinstance(rows._database, DuckDB):
@@ -84,7 +84,7 @@ def split_rows(rows: Rows, train: Mask, protected: Mask) -> tuple[Rows, Rows]:
 
 
 def rows_at(rows: Rows, chosen: Mask) -> Rows:
-    """The chosen ones of stored rows, in order, in a database of their own."""
+    """The chosen rows of stored rows, in order, in a database of their own."""
     import pyarrow as pa
 
     database, mark = rows._database, _unused(rows)
@@ -130,12 +130,13 @@ def _unused(rows: Rows) -> str:
 
 
 def split_by_place(rows: Rows, source: str, share: float, seed: int) -> tuple[Rows, Rows, str]:
-    """A training part of about ``share`` of the rows of ``source``, a view with the columns ``FILE_PLACE``,
-    and the rest; and a text that differs if hashes do, as they may from one version of DuckDB to another.
+    """Split the rows of ``source``, a view with the columns ``FILE_PLACE``, into a training part of about
+    ``share`` of them and the rest. The third result is a text that changes if the hashes change, for example
+    with the version of DuckDB.
 
-    Rows are protected if the hash of their number in the file lies in a window that the seed places: a range
-    of one hash is all that DuckDB can look at while it reads a file, and anything more takes as long as the
-    question. Rows with one number in several files go together, unless there are many small ones.
+    Rows are protected if the hash of their number in the file lies in a window. The seed places the window.
+    While DuckDB reads a file, it can only check a range of one hash; any more takes as long as the question.
+    Rows with one number in several files go together, unless there are many small files.
     """
     database, place = rows._database, _hashed_place(rows, source)
     size, least = round((1 - share) * 2**64), _start(share, seed)
@@ -153,18 +154,18 @@ def split_by_place(rows: Rows, source: str, share: float, seed: int) -> tuple[Ro
 
 
 def some_by_place(rows: Rows, source: str, part: float) -> str:
-    """The condition that about this part of the rows of ``source`` meets, whatever their values are."""
+    """A condition that about this part of the rows of ``source`` meets. It does not depend on values."""
     return f"{_hashed_place(rows, source)} <= {_upto(0, part)}"
 
 
 def _upto(least: int, part: float) -> int:
-    """The last hash of this part of those from ``least`` on."""
+    """The last hash of a window that begins at ``least`` and has this part of all hashes."""
     return least + int((2**64 - least) * part) - 1
 
 
 def _hashed_place(rows: Rows, source: str) -> str:
-    """The SQL of a hash of where a row stands: of its number in the file, and of the file too where there are
-    many small ones."""
+    """The SQL of a hash of the place of a row: of its number in the file, and also of the file if there are
+    many small files."""
     database = rows._database
     row, file = map(database.dialect.quoted, FILE_PLACE)
     ((files,),) = database.run(f"SELECT count(DISTINCT {file}) FROM {database.source(source)} AS counted")
@@ -172,8 +173,8 @@ def _hashed_place(rows: Rows, source: str) -> str:
 
 
 def _start(share: float, seed: int) -> int:
-    """Where the window of protected hashes begins. For the default seed it begins at the very start, so that
-    one comparison reads the training part too."""
+    """Where the window of protected hashes begins. For the default seed it begins at the first hash, so the
+    training part also needs only one comparison."""
     drawn = int.from_bytes(hashlib.sha256(str(int(seed)).encode()).digest()[:8], "big")
     return int(drawn * share) if seed else 0
 
@@ -213,9 +214,8 @@ def _parts(
     some: Callable[[float], str],
     unit: str | None = None,
 ) -> tuple[Rows, Rows]:
-    """The rows for which the first condition holds, and those for which the second does; ``some`` is the
-    condition that a part of the first ones meets. ``unit`` is the column that says which unit a row belongs
-    to, where rows are in units."""
+    """The rows that meet the first condition, and those that meet the second. ``some`` is a condition that a
+    part of the first rows meets. ``unit`` is the column with the unit of each row, if rows are in units."""
     database = rows._database
     quoted = database.dialect.quoted
     ((chosen,),) = database.run(
@@ -303,8 +303,8 @@ def in_numbered_units(rows: Rows, numbers: NDArray[np.int64]) -> Rows:
 
 
 def in_blocks(rows: Rows, length: int, gap: int) -> Rows:
-    """The stored rows that lie in blocks of ``length`` rows, with ``gap`` rows left out after each; a last
-    block that is not whole is left out too."""
+    """The stored rows in blocks of ``length`` rows. After each block, ``gap`` rows are left out. An
+    incomplete last block is left out too."""
     database, stride = rows._database, length + gap
     blocks = (rows.count + gap) // stride
     name = f"blocks {secrets.token_hex(8)}"

@@ -1,5 +1,5 @@
-"""Digests of rows, the same for the same values in any kind of table: a keyed one for each row, in any
-order of rows, and one of the whole table and of its order."""
+"""Digests of rows. Equal values give equal digests in any kind of table. There is a keyed digest for each
+row, and a digest of the whole table with its order."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ _REAL, _WHOLE, _LARGE, _MISSING, _MOMENT = range(5)
 def digests_of(rows: Rows, key: bytes, columns: Sequence[str]) -> Digests:
     """One digest of eight bytes for each row of the named columns, in the order the rows come in.
 
-    Values are compared by what they say: 3, 3.0 and the text "3" are one value, so are true and 1; null, NaN
-    and an empty text; a day, its midnight, and the text of either. Without the key a digest says nothing.
+    Values are compared by their meaning. These are equal: 3, 3.0 and the text "3"; true and 1; null, NaN and
+    an empty text; a day, its midnight, and the text of either. Without the key a digest reveals nothing.
     Reads every row.
     """
     names = sorted(columns)
@@ -51,8 +51,8 @@ def digests_of(rows: Rows, key: bytes, columns: Sequence[str]) -> Digests:
 
 
 def hashes_of(rows: Rows, key: bytes, columns: Sequence[str]) -> Digests:
-    """The same comparison of values as :func:`digests_of`, by a keyed hash that numpy computes for many rows
-    at once. It is no cryptographic digest: use it only inside what is digested again and not shown."""
+    """Hashes that compare values as :func:`digests_of` does. Numpy computes them for many rows at once. The
+    keyed hash is not cryptographic: use it only for data that is digested again and not shown."""
     names = sorted(columns)
     own = hashlib.blake2b("\n".join(names).encode(), key=key, digest_size=32).digest()
     parts = [_mixed(_written(batch, own), own) for batch in rows.plain(names).to_batches(_AT_ONCE)]
@@ -74,8 +74,8 @@ def _mixed(words: Digests, key: bytes) -> Digests:
 
 
 def numbering_of(rows: Rows) -> tuple[str, ...]:
-    """The columns that may only number the rows: whole numbers, all different, of which at least every fourth
-    one between the least and the greatest occurs. Reads every row."""
+    """The columns that may only number the rows. Their values are different whole numbers, at least a quarter
+    of all numbers between the least and the greatest. Reads every row."""
     whole = [name for name, column in rows.schema.items() if column.whole]
     if not whole or not rows.count:
         return ()
@@ -138,12 +138,12 @@ def _whole_type(kind: Any) -> Any:
 
 
 def _of_real(numbers: Any) -> tuple[Digests, Digests]:
-    plain = np.ascontiguousarray(numbers, dtype="<f8") + 0.0  # There is one zero.
+    plain = np.ascontiguousarray(numbers, dtype="<f8") + 0.0  # This turns -0.0 into 0.0.
     return plain.view("<u8").copy(), np.full(len(plain), _REAL, dtype="<u8")
 
 
 def _of_whole(numbers: Any) -> tuple[Digests, Digests]:
-    """Whole numbers as floats where a float holds them, else as they are."""
+    """Whole numbers as floats if a float can represent them, otherwise as they are."""
     values, kinds = _of_real(numbers)
     beyond = np.flatnonzero((numbers > _WHOLE_FLOATS) | (numbers < -_WHOLE_FLOATS))
     for place in beyond.tolist():
@@ -168,7 +168,7 @@ def _of_moments(column: Any, kind: Any) -> tuple[Digests, Digests]:
 
 
 def _of_text(column: Any, key: bytes) -> tuple[Digests, Digests]:
-    """Each different text once; one that is a number as that number."""
+    """Digest each different text once. A text that is a number counts as that number."""
     encoded = column.dictionary_encode()
     texts = encoded.dictionary.to_pylist()
     if not texts:
@@ -186,7 +186,7 @@ def _text(text: str, key: bytes) -> bytes:
 
 
 def _meant(text: str) -> tuple[int, int] | None:
-    """The two words of what a text says where it is a number, a truth value, a moment or nothing."""
+    """The two words of a text that means a number, a truth value, a moment or nothing; None for others."""
     if text[:1] in _FIRST:
         if _NUMBER.fullmatch(text):
             return _number(int(text) if text.lstrip("+-").isdigit() else float(text))
@@ -210,7 +210,7 @@ def _moment(text: str) -> tuple[int, int] | None:
 
 
 def _number(number: int | float) -> tuple[int, int]:
-    """The two words of one number: as a float where a float holds it, else as it is."""
+    """The two words of one number: as a float if a float can represent it, otherwise as it is."""
     try:
         real = float(number)
     except OverflowError:
@@ -221,7 +221,7 @@ def _number(number: int | float) -> tuple[int, int]:
 
 
 def content_of(rows: Rows) -> bytes:
-    """Read every row once. Rows have to come in an order of their own.
+    """A digest of all rows and their order. Reads every row once. The rows must have a fixed order.
 
     A small table whose columns are read as they are stays in memory: it is copied next."""
     if rows.is_small and all(column.kind != "other" and not column.zoned for column in rows.schema.values()):
@@ -237,8 +237,8 @@ def content_of(rows: Rows) -> bytes:
 
 
 def plain_columns(rows: Rows, names: Collection[str]) -> str:
-    """The named columns as they are asked about; those that cannot be asked about as text, or as a moment
-    where the text would depend on where this runs."""
+    """The named columns as questions see them. Columns that questions cannot use are text, or moments if the
+    text would depend on the machine."""
     quoted, types = rows._database.dialect.quoted, {}
     if any(rows.schema[name].kind == "other" for name in names):
         types = {name: dtype for name, dtype, *_ in rows._database.run(f"DESCRIBE {rows._source}")}
@@ -256,8 +256,8 @@ def plain_columns(rows: Rows, names: Collection[str]) -> str:
 
 
 def _digest(column: Any) -> bytes:
-    """One column: its values, nulls as zeros, and which are null. However it is cut into chunks, each of the
-    sums takes in the same bytes."""
+    """The digest of one column: its values with nulls as zeros, and which are null. It does not depend on how
+    the column is cut into chunks."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -306,7 +306,7 @@ def _plain(kind: Any) -> Any:
 
 
 def _beyond_floats(column: Any) -> bool:
-    """Whether some whole number is not the same as a float, so that it has to be taken in as it is."""
+    """Whether a float cannot represent some whole number of the column."""
     import pyarrow.compute as pc
 
     ends = pc.min_max(column).as_py()

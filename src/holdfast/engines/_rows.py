@@ -1,9 +1,9 @@
 """Rows in a database: the schema and the count are public, everything else is read by one aggregate a
 question.
 
-Once protected rows are sealed, they can be read inside the clean room only. The guard seals its protected
-rows when it is opened, and enters the room once for each question that was paid for. A read from anywhere
-else is a fault of the program, and fails.
+After protected rows are sealed, they can be read only inside the clean room. The guard seals its protected
+rows when it is opened, and enters the room once for each paid question. A read from anywhere else is a
+programming error, and fails.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def require_unsealed() -> None:
 def _by_column(
     method: Callable[Concatenate[Rows, _Arguments], _Result],
 ) -> Callable[Concatenate[Rows, _Arguments], _Result]:
-    """Decorate a method that reads rows before there is an account: where it fails, the column that cannot be
-    read is named, and no value is quoted."""
+    """Decorate a method that reads rows before there is an account. If it fails, the error names the column
+    that cannot be read, and quotes no value."""
 
     @wraps(method)
     def named(rows: Rows, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
@@ -93,7 +93,7 @@ def _by_column(
 
 
 class Watch(Protocol):
-    """Looks at something that must not change."""
+    """Checks something that must not change."""
 
     def change(self) -> str | None:
         """What has changed, in words, or None."""
@@ -103,8 +103,8 @@ class Rows:
     """The rows of one table, in the order in which they came.
 
     Made by :func:`holdfast.engines.open_rows`. ``schema`` and ``count`` are public facts. The reads,
-    :meth:`sums`, :meth:`cells`, :meth:`order_statistics` and :meth:`frame`, are the only ways to the values;
-    all but the last return the same result on every run, with any number of threads.
+    :meth:`sums`, :meth:`cells`, :meth:`order_statistics` and :meth:`frame`, are the only ways to the values.
+    All but the last return the same result on every run, with any number of threads.
 
     Args:
         database: Where statements about the rows run.
@@ -170,7 +170,7 @@ class Rows:
         return f"Rows({self.count:,} rows, {self.schema!r})"
 
     def seal(self) -> None:
-        """From here on these rows are read in the clean room only (:func:`holdfast.engines.unsealed`)."""
+        """From now on, allow reads only in the clean room (:func:`holdfast.engines.unsealed`)."""
         self._sealed = True
 
     def require_readable(self) -> None:
@@ -197,9 +197,9 @@ class Rows:
     def cells(
         self, question: EngineQuery, steps: Sequence[tuple[int, int, int]], *, count_clipped: bool = False
     ) -> list[tuple[int, ...]]:
-        """The rows of a ``question`` by cells, each value in ``steps``: where they start, how many bits of
-        units one is long, and how many there are. With ``count_clipped``, how many rows of each cell have a
-        value outside its bounds."""
+        """The rows of a ``question`` by cells. ``steps`` says for each value where steps start, how many bits
+        of units a step has, and how many steps there are. With ``count_clipped``, also how many rows of each
+        cell have a value outside its bounds."""
         return cells_of(self, question, steps, count_clipped=count_clipped)
 
     def unit_sums(self, question: EngineQuery) -> list[tuple[int, ...]]:
@@ -250,7 +250,7 @@ class Rows:
         return statement
 
     def compiled(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """What ``make`` makes, kept by a ``key``."""
+        """The result of ``make``, cached by a ``key``."""
         kept = self._compiled.get(key)
         if kept is None:
             if len(self._compiled) >= _MOST_COMPILED:
@@ -259,8 +259,8 @@ class Rows:
         return kept
 
     def values_tree(self, question: EngineQuery, unit: str | None = None) -> Any:
-        """The own expressions of a ``question`` as a tree of SQL: its value and, where it has a filter, who
-        passes; with the column ``unit``, if one is named."""
+        """The own expressions of a ``question`` as a tree of SQL: its value and, if it has a filter, which
+        rows pass; with the column ``unit``, if one is named."""
 
         def make() -> Any:
             table = self._table(question.reads, self.read_by(question), unit)
@@ -269,16 +269,16 @@ class Rows:
         return self.compiled((question.pattern, self.read_by(question), unit), make)
 
     def read_by(self, question: EngineQuery) -> str:
-        """The name to read the columns of a ``question`` under: that of the rows with NaN in them where only
-        the averaged column can hold NaN, because a mean looks for it later."""
+        """The name of the table to read for a ``question``. If only the averaged column can hold NaN, this is
+        the table that still contains NaN, because a mean checks for it later."""
         floats = {name for name in question.reads if self.schema.columns[name].storage.startswith("float")}
         return self._with_nan if self._with_nan and floats == {question.column} else self._name
 
     def order_statistics(
         self, question: EngineQuery, ranks: Callable[[int], Sequence[int]]
     ) -> tuple[int, tuple[float, ...]]:
-        """The number of values of a ``question``, and those of the ranks (from 1) that ``ranks`` names for
-        that number, exactly."""
+        """The number of values of a ``question``, and the exact values at some ranks (from 1). ``ranks``
+        gives these ranks for that number."""
         if question.kind == "share":
             raise InvalidArgument(
                 "question", "a checked quantile or mean", question.kind, of="order_statistics"
@@ -318,7 +318,7 @@ class Rows:
 
     @_by_column
     def different_rows(self) -> int | None:
-        """How many rows differ from each other in a column that can be asked about; None for rows that stay
+        """How many different rows there are, by the columns that questions can use; None for rows that stay
         where they are. Reads every row: for a training part only."""
         self.require_readable()
         asked = [name for name, column in self.schema.items() if column.kind != "other"]
@@ -356,18 +356,18 @@ class Rows:
     @_by_column
     def content(self) -> bytes:
         """A digest of every value and of the order of the rows, the same in any kind of table. Reads every
-        row, and is not to be shown: a digest of few rows can be turned back into them by trying."""
+        row. Do not show it: trying all values can turn a digest of few rows back into them."""
         self.require_readable()
         return content_of(self)
 
     def row_digests(self, key: bytes, columns: Sequence[str]) -> NDArray[np.uint64]:
         """A digest for each row of the named ``columns``, the same for equal rows in any kind of table. Reads
-        every row; only whoever has the ``key`` can tell which rows they are of."""
+        every row. Without the ``key``, the digests do not show the rows."""
         return digests_of(self, key, columns)
 
     def row_hashes(self, key: bytes, columns: Sequence[str]) -> NDArray[np.uint64]:
-        """The same as :meth:`row_digests`, many times faster and not to be shown: a hash for each row of the
-        named ``columns`` with a ``key``, which is no cryptographic digest."""
+        """A hash for each row of the named ``columns`` with a ``key``, many times faster than
+        :meth:`row_digests`. Do not show it: it is not a cryptographic digest."""
         return hashes_of(self, key, columns)
 
     def numbering(self) -> tuple[str, ...]:
@@ -376,7 +376,7 @@ class Rows:
         return numbering_of(self)
 
     def plain(self, columns: Sequence[str]) -> Any:
-        """The named ``columns`` as an arrow table, those that cannot be asked about as text. Reads every
+        """The named ``columns`` as an arrow table. Columns that questions cannot use are text. Reads every
         row."""
         self.require_readable()
         schema = self.schema.only(columns)
@@ -405,7 +405,7 @@ class Rows:
         return table
 
     def _table(self, columns: Collection[str], name: str | None = None, unit: str | None = None) -> Any:
-        """The table with only the columns that are needed: ibis takes time for every column it is told of."""
+        """The table with only the needed columns, because ibis takes time for every column."""
         load_sql()
         import ibis
 
@@ -460,7 +460,7 @@ class Rows:
         return part
 
     def require_blocks(self) -> None:
-        """Refuse rows of which no block can be taken, because they were not stored."""
+        """Refuse rows that were not stored: no block can be taken from them."""
         if self.stays:
             raise QueryRejected(
                 f"strategy='split' needs rows in an order of their own, and those in {self.where} stay where "
@@ -468,7 +468,7 @@ class Rows:
             )
 
     def limit(self, seconds: float | None) -> None:
-        """How many ``seconds`` one question to these rows may take; None: as long as it needs."""
+        """Set how many ``seconds`` one question to these rows may take; None for no limit."""
         self._database.limit(seconds)
 
     @_by_column
@@ -478,7 +478,7 @@ class Rows:
 
     @property
     def in_database(self) -> bool:
-        """Whether the rows live in a database that is not ours."""
+        """Whether the rows are in a database of other people."""
         return not isinstance(self._database, DuckDB)
 
     @property
@@ -492,7 +492,7 @@ class Rows:
         return self.count * len(self.schema) <= _MOST_COPIED
 
     def settled(self) -> Rows:
-        """The rows as questions are put to them: where they are if they stay there, else stored."""
+        """The rows as questions read them: in their place if they stay there, else stored."""
         return self if self.stays else self.stored()
 
     @_by_column
@@ -512,8 +512,8 @@ class Rows:
 
     @_by_column
     def some(self, part: float) -> Rows:
-        """About this ``part`` of the rows, from 0 to 1, stored: chosen without looking at them, from rows
-        that stay where they are. The first ones, where no way to choose is known."""
+        """About this ``part`` of the rows, from 0 to 1, stored. Only for rows that stay where they are. The
+        choice does not depend on values. If no such choice is possible, these are the first rows."""
         listed = ", ".join(map(self._database.dialect.quoted, self.columns))
         if self.chosen is not None:
             query = self.chosen(part)
@@ -527,12 +527,12 @@ class Rows:
         return store(self._database.arrow(query, self.schema), self.schema, self._native)
 
     def require_unchanged(self) -> None:
-        """Refuse to go on where rows that stay where they are have changed; see ``docs/theory/engines.md``
-        for what is noticed."""
+        """Refuse to continue if rows that stay in their files or database have changed; see
+        ``docs/theory/engines.md`` for the changes that are noticed."""
         change = None if self._watch is None else self._watch.change()
         if change is not None:
             raise QueryRejected(
-                f"The data changed after it was opened: {change}. Open it anew, with an account of its own."
+                f"The data changed after it was opened: {change}. Open it again, with an account of its own."
             )
 
     @_by_column

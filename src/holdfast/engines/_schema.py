@@ -1,9 +1,9 @@
-"""What is public about a table before a row of it is read: the columns, their kinds, what may be missing,
-and why a table cannot be opened.
+"""The public facts of a table before a row of it is read: the columns, their kinds, what may be missing, and
+why a table cannot be opened.
 
-A refusal says the column and the kind of problem, never a value. The libraries that read tables quote what
-they could not read, and it may stand in a protected row. So their errors end here. That a table can be
-opened, and each column stored under one type, is a public fact like the types themselves.
+A refusal names the column and the kind of problem, never a value. The libraries that read tables quote what
+they could not read, which may be from a protected row. So their errors are not passed on. Like the types
+themselves, it is a public fact that a table can be opened and each column is stored under one type.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class Column:
     """One column: its ``kind``, the ``storage`` type behind it, and what the source says about missing
     values.
 
-    ``nullable`` is True where the type was chosen to hold nulls (pandas ``Int64``), False where it cannot
-    hold them (a numpy integer, a ``NOT NULL`` column), and None where the source does not say (CSV, most
-    Parquet files): then the training rows decide. ``nan`` tells whether a stored value may be NaN, which
+    ``nullable`` is True if the type was chosen to hold nulls (pandas ``Int64``). It is False if the type
+    cannot hold them (a numpy integer, a ``NOT NULL`` column). It is None if the source does not say (CSV,
+    most Parquet files): then the training rows decide. ``nan`` says whether a stored value may be NaN, which
     counts as null. ``order`` lists the categories of a text column with ordered categories, from the least to
-    the greatest; it is empty where they are not public, and None for every other column. ``zoned`` tells
-    whether the source says a time zone with each time: such times are asked about in UTC.
+    the greatest. It is empty if they are not public, and None for every other column. ``zoned`` says whether
+    the source has a time zone with each time: questions see such times in UTC.
     """
 
     kind: str
@@ -91,8 +91,8 @@ def kind_of_storage(storage: str) -> str:
 
 
 class Schema(Mapping[str, Column]):
-    """The columns of a table by name, in order; a plain mapping that never changes. ``dialect`` says what can
-    be asked of them where they live, and ``columns`` is the mapping itself.
+    """The columns of a table by name, in order; a plain mapping that never changes. ``dialect`` says what
+    their database can compute, and ``columns`` is the mapping itself.
 
     >>> Schema({"age": "number", "sex": "text"})
     Schema(age: number, sex: text)
@@ -103,7 +103,7 @@ class Schema(Mapping[str, Column]):
         self.columns: Mapping[str, Column] = {
             name: Column(column) if isinstance(column, str) else column for name, column in columns.items()
         }
-        # What was found out about questions of one shape, by whoever checks questions.
+        # Results of checking questions, by the shape of the question. The check itself fills it.
         self.facts: dict[Any, Any] = {}
 
     def __getitem__(self, name: str) -> Column:
@@ -126,7 +126,7 @@ class Schema(Mapping[str, Column]):
         return hash(tuple(self.columns.items()))
 
     def only(self, names: Collection[str]) -> Schema:
-        """The columns of these ``names``, which live in the same place."""
+        """The columns with these ``names``, of the same database."""
         return Schema({name: self.columns[name] for name in names}, self.dialect)
 
     def to_ibis(self, names: Collection[str] | None = None) -> Any:
@@ -146,8 +146,7 @@ class Schema(Mapping[str, Column]):
 
 
 def reject_columns(names: list[Any]) -> None:
-    """Refuse names that a question could not tell apart; every engine compares names the way its database
-    does."""
+    """Refuse names that a question could not tell apart. Every engine compares names as its database does."""
     if not names:
         raise QueryRejected("The table has no columns; give at least one.")
     seen: dict[str, str] = {}
@@ -200,7 +199,7 @@ def unreadable_column(name: str, error: type[BaseException]) -> QueryRejected:
 
 
 def unstorable_column(name: str) -> QueryRejected:
-    """The refusal of a column whose type or values no database type holds."""
+    """The refusal of a column whose type or values do not fit any database type."""
     return QueryRejected(
         f"The column {name!r} cannot be stored: its type is not supported, or one of its values is outside "
         "what the type holds (a text that is not valid Unicode, a time that is too far away). Convert the "
@@ -209,7 +208,7 @@ def unstorable_column(name: str) -> QueryRejected:
 
 
 def first_that_fails(names: Iterable[str], attempt: Callable[[str], object]) -> str | None:
-    """The first column on which ``attempt`` raises; None where each works by itself."""
+    """The first column on which ``attempt`` raises; None if it raises on none."""
     for name in names:
         try:
             attempt(name)

@@ -1,15 +1,15 @@
-"""Sums and order statistics that are exact: values become whole numbers and are added as whole numbers, in
-any order and on any engine; the r-th smallest value is found with ties and all.
+"""Exact sums and order statistics. Values become whole numbers and are added as whole numbers, in any order
+and on any engine. The r-th smallest value is exact, also with ties.
 
-Several questions go into one statement where that reads less. A statement that computes many questions in one
-pass over the rows is not faster for being one: DuckDB works through its columns question by question anyway,
-and a filter inside an aggregate costs it two to five times what the same filter costs in a ``WHERE``. What a
-pass shares is the reading of columns and the filter. So questions go together that have the same filter and
-read the same columns, at most ``MOST_TOGETHER`` at a time; on databases of others, which read whole rows, all
-that have the same filter; and on Spark, where every statement is a job, all that there are.
+Several questions share one statement if that reads less. One statement for many questions is not always
+faster: DuckDB computes its columns question by question anyway, and a filter inside an aggregate costs two to
+five times as much as in a ``WHERE``. Only the reading of columns and the filter are shared. So questions
+share a statement if they have the same filter and read the same columns, at most ``MOST_TOGETHER`` at a time.
+Databases of other people read whole rows: there, all questions with the same filter share a statement. On
+Spark every statement is a job: there, all questions share one.
 
 Sixteen shares of one column are summed 2 to 3 times as fast together, with one filter 2.5 to 4 times (6 times
-in PostgreSQL, 10 in Spark), clipped means hardly faster: their arithmetic is the work
+in PostgreSQL, 10 in Spark). Clipped means are hardly faster, because their arithmetic takes the time
 (``benchmarks/batches.py``).
 """
 
@@ -72,9 +72,10 @@ MOST_TOGETHER = 16
 class Edges(NamedTuple):
     """Numbers, or their places in a statement (:func:`holdfast.engines._sums.edge_places`).
 
-    Values lie between ``lo`` and ``hi``; counted downwards from ``lo`` that is 0 to ``far``, and times
-    ``slope`` it is 0 to 2**24. Up to ``low`` it is a quarter of a unit and 0 still: for more the product is
-    far from leaving the range of floats, which some databases refuse to do.
+    Values lie between ``lo`` and ``hi``. Counted downwards from ``lo``, they are 0 to ``far``; times
+    ``slope``, 0 to 2**24. Up to ``low`` the product is at most a quarter of a unit, so it counts as 0. Above
+    ``low`` the product stays far inside the range of floats, which matters because some databases raise
+    outside it.
     """
 
     lo: Any
@@ -132,11 +133,11 @@ class EngineQuery(Protocol):
 
     @property
     def missing(self) -> float:
-        """What a row without a value counts as, unless it is left out."""
+        """The number that a row without a value counts as, unless such rows are left out."""
 
     @property
     def statements(self) -> dict[Any, Any]:
-        """What was compiled for this question so far, by table."""
+        """The statements compiled for this question so far, by table."""
 
     @property
     def pattern(self) -> Any:
@@ -149,13 +150,12 @@ class EngineQuery(Protocol):
 
     @property
     def column(self) -> str | None:
-        """The column that the question is the mean of and asks nothing else about; None for other
-        questions."""
+        """The column, for a question that is only the mean of one column; None for other questions."""
 
     @property
     def member(self) -> Any:
         """For a question that is one row of a table: the question whose groups are the rows of that table,
-        and the number of this one's group. None for other questions."""
+        and the number of this question's group. None for other questions."""
 
     def values(
         self,
@@ -166,8 +166,8 @@ class EngineQuery(Protocol):
         unit: str | None = None,
     ) -> Any:
         """The question on an ibis ``table`` with the columns of ``schema``, row by row: its ``value``, null
-        where it has none, and ``passes`` where there is a filter. If ``patterned``, with parameters in place
-        of the numbers of its pattern. With a column that says which ``unit`` a row belongs to, that too."""
+        where it has none, and ``passes`` if there is a filter. If ``patterned``, with parameters in place of
+        the numbers of its pattern. If ``unit`` names a column, that column too."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -235,7 +235,7 @@ def aggregate(shape: Shape, dialect: Dialect) -> Any:
     values = ibis.table({"value": kind, "passes": "boolean"}, name=VALUES)
     if shape.filtered:
         values = values.filter(values.passes)
-    # What is used several times is computed once, unless that is as cheap as reading it.
+    # An expression that is used several times is computed once, unless that is as cheap as reading it.
     values = values.select(**lowered(values.value, shape, dialect))
     if shape.computed:
         values = dialect.stage(values)
@@ -248,8 +248,8 @@ def aggregate(shape: Shape, dialect: Dialect) -> Any:
 
 
 def lowered(value: Any, shape: Shape, dialect: Dialect, mark: str = "") -> dict[str, Any]:
-    """How far a mean's value is below ``lo`` (of a share the value itself) and, where it matters which rows
-    have one, the value, null for NaN; ``mark`` distinguishes several questions."""
+    """How far a mean's value is below ``lo``; for a share, the value itself. If it matters which rows have a
+    value, also the value, null for NaN. ``mark`` distinguishes several questions."""
     below, present = value, value
     if shape.kind == "mean":
         below, present = dialect.below(value, edge_places(mark)), value.nullif(exact(math.nan))
@@ -257,7 +257,7 @@ def lowered(value: Any, shape: Shape, dialect: Dialect, mark: str = "") -> dict[
 
 
 def clipped(values: Any, shape: Shape, dialect: Dialect, mark: str = "") -> dict[str, Any]:
-    """What :func:`lowered` made of a mean's value, clipped, beside what it was; of a share the condition."""
+    """The result of :func:`lowered` for a mean, clipped, beside the unclipped; for a share the condition."""
     value, present = values[f"value{mark}"], f"present{mark}"
     kept = {f"value{mark}": value, **({present: values[present]} if shape.present else {})}
     if shape.kind == "mean":
@@ -266,8 +266,8 @@ def clipped(values: Any, shape: Shape, dialect: Dialect, mark: str = "") -> dict
 
 
 def counted(values: Any, shape: Shape, dialect: Dialect, mark: str = "") -> dict[str, Any]:
-    """The whole number that stands for what :func:`clipped` made of a value, null or 0 for none, and where
-    squares are wanted whether the value was outside its bounds; of a share the condition itself."""
+    """The whole number for the result of :func:`clipped`, null or 0 for a row without a value. If squares are
+    wanted, also whether the value was outside its bounds. For a share, the condition itself."""
     value, present = values[f"value{mark}"], f"present{mark}"
     kept = {present: values[present]} if shape.present else {}
     if shape.kind == "share":
@@ -279,7 +279,7 @@ def counted(values: Any, shape: Shape, dialect: Dialect, mark: str = "") -> dict
 
 
 def summed(values: Any, shape: Shape, dialect: Dialect, mark: str = "") -> dict[str, Any]:
-    """The sums over what :func:`counted` made of all rows, by the names of :attr:`Shape.names`."""
+    """The sums of the results of :func:`counted` over all rows, by the names of :attr:`Shape.names`."""
     units = values[f"units{mark}"]
     present = {f"present{mark}": values[f"present{mark}"].count()} if shape.present else {}
     if shape.kind == "share":
@@ -296,7 +296,7 @@ def summed(values: Any, shape: Shape, dialect: Dialect, mark: str = "") -> dict[
 
 
 def numbers_of(question: EngineQuery, mark: str = "") -> dict[str, float]:
-    """The numbers that the statement of a question is given, by name."""
+    """The numbers that the statement of a question gets, by name."""
     return {**compared_numbers(question, mark), **Edges.of(*question.bounds).named(mark)}
 
 
@@ -322,7 +322,7 @@ def _weight(question: EngineQuery) -> int:
 
 
 def collect(question: EngineQuery, shape: Shape, row: tuple[Any, ...], *, count: int, squares: bool) -> Sums:
-    """The sums from the one row that came back; rows without a value enter as the question says."""
+    """The sums from the one returned row. Rows without a value enter as the question says."""
     sums = {name: int(value or 0) for name, value in zip(shape.names, row, strict=True)}
     passed = sums.get("passed", count)
     present = sums.get("present", passed)
@@ -341,7 +341,7 @@ def collect(question: EngineQuery, shape: Shape, row: tuple[Any, ...], *, count:
 
 
 def values_to_rank(values: Any, question: EngineQuery) -> Any:
-    """Of a question's values those that are ranked, as an ibis table of one column."""
+    """The values of a question that are ranked, as an ibis table of one column."""
     import ibis
 
     if question.filters:
@@ -351,8 +351,8 @@ def values_to_rank(values: Any, question: EngineQuery) -> Any:
 
 
 def fractions_of(ranks: Sequence[int], rows: int) -> list[float]:
-    """What is left below each rank, from 1, among ``rows`` values: halfway between two ranks, so that no
-    rounding of rank / rows can reach the neighbour."""
+    """The fraction of ``rows`` values below each rank, from 1. It is halfway between two ranks, so no
+    rounding of rank / rows can reach the next rank."""
     return [(rank - 0.5) / rows for rank in ranks]
 
 
@@ -401,8 +401,9 @@ class _Asked:
 
 
 def sums_of_all(rows: Rows, questions: Sequence[EngineQuery], squares: Sequence[bool]) -> list[Sums]:
-    """The exact sums over ``rows`` of several checked ``questions``, the same integers as one by one, in few
-    statements. ``squares`` says for each question whether sums of squares are wanted too."""
+    """The exact sums over ``rows`` of several checked ``questions``, in few statements. The integers are the
+    same as for each question alone. ``squares`` says for each question whether sums of squares are wanted
+    too."""
     rows.require_readable()
     sums = _sums_of_tables(rows, questions)
     if len(questions) == 1 and not sums:
@@ -443,8 +444,8 @@ def _groups(
     squares: Sequence[bool],
     places: Sequence[int] | None = None,
 ) -> list[list[_Asked]]:
-    """The questions by what they can share, in the order of the first of each group; those of some
-    ``places``."""
+    """The questions at ``places`` in groups that can share a statement, in the order of the first question of
+    each group."""
     groups: dict[Hashable, list[_Asked]] = {}
     for place in range(len(questions)) if places is None else places:
         question, wanted = questions[place], squares[place]
@@ -493,8 +494,8 @@ def _together(rows: Rows, group: list[_Asked]) -> dict[int, Sums]:
 
 
 def _values(sides: list[_Side], shared: bool) -> Any:
-    """The questions' expressions side by side. Where each has its own filter, a value is null for rows that
-    do not pass."""
+    """The questions' expressions side by side. If each has its own filter, its value is null for rows that do
+    not pass."""
     from sqlglot import exp
 
     listed = []
@@ -511,7 +512,7 @@ def _values(sides: list[_Side], shared: bool) -> Any:
 
 
 def _name(name: str, mark: int, shared: bool) -> str:
-    """What a column is called. A shared filter has one column for all questions."""
+    """The name of a column. A shared filter has one column for all questions."""
     return name if shared and name in ("passes", "passed") else f"{name}{mark}"
 
 
@@ -529,7 +530,7 @@ def _aggregate(shapes: tuple[Shape, ...], shared: bool, dialect: Dialect) -> Any
     values = ibis.table({**kinds, **passes}, name=VALUES)
     if shared and passes:
         values, passes = values.filter(values.passes), {}
-    # What is used several times is computed once, unless that is as cheap as reading it.
+    # An expression that is used several times is computed once, unless that is as cheap as reading it.
     below = (lowered(values[f"value{m}"], shape, dialect, str(m)) for m, shape in enumerate(shapes))
     values = values.select(*passes, **_merged(below))
     if any(shape.computed for shape in shapes):

@@ -1,6 +1,6 @@
 """The account book: append-only, hash-chained, signed, in a SQLite file or a PostgreSQL database.
 
-What is on disk decides: a question is reserved here before any protected row is read, and its output and
+Only what is on disk counts. A question is reserved here before any protected row is read. Its output and
 price are recorded before the answer leaves. A reservation that was never settled counts as spent.
 
 Names that are imported ``as`` themselves are for other packages of Holdfast.

@@ -47,11 +47,11 @@ class Lines(Protocol):
 class Book:
     """An append-only book: a SQLite file, a PostgreSQL database (``postgresql://…``), or memory (None).
 
-    Guarantee: an append is one transaction that is on disk when it returns; the database refuses UPDATE and
-    DELETE; every line carries the digest of all lines before it, and a line that does not is never returned.
-    With a ``key``, :meth:`receipt` signs how the book ends; with ``marks`` too, a book that runs behind the
-    mark that was kept outside of it is refused. ``turns`` is a file by which the processes of one machine
-    that ask from this book take turns.
+    Guarantee: an append is one transaction that is on disk when it returns. The database refuses UPDATE and
+    DELETE. Every line carries the digest of all lines before it, and a line with a wrong digest is never
+    returned. With a ``key``, :meth:`receipt` signs how the book ends. With ``marks`` too, a book is refused
+    if it lacks the line of its mark. ``turns`` is a lock file: processes of one machine that ask from this
+    book take turns with it.
     Assumes: the disk keeps what it acknowledged. Someone who can rewrite the whole database can rewrite an
     unsigned book; receipts that others hold show it (:func:`holdfast.ledger.verify`).
 
@@ -134,7 +134,7 @@ class Book:
         return events
 
     def _digest_at(self, sequence: int) -> str:
-        """The digest that the line after this one goes on from."""
+        """The digest of line ``sequence``. The next line is chained to it."""
         last, digest = self._end
         if last == sequence:
             return digest
@@ -144,12 +144,12 @@ class Book:
         return lines[0].digest
 
     def events(self, after: int = 0) -> Iterator[Event]:
-        """All events beyond sequence ``after``, each checked against the chain."""
+        """All events after line ``after``. Each is checked against the chain."""
         return (line.event() for line in self.lines(after))
 
     def lines(self, after: int = 0) -> Iterator[Line]:
-        """The lines beyond sequence ``after`` as they are stored, each checked against the chain; a page at a
-        time, so that a long book needs little memory."""
+        """The lines after line ``after`` as they are stored. Each is checked against the chain. They are read
+        a page at a time, so a long book needs little memory."""
         end, digest = self._end
         previous, expected = digest if end == after else "", after
         if after and not previous:
@@ -192,7 +192,7 @@ class Book:
 
     @property
     def identity(self) -> str:
-        """What tells this book from others: the digest of its first line."""
+        """The identity of this book: the digest of its first line."""
         if self._identity is None:
             first = self._lines.page(1, 1)
             if not first or first[0].sequence != 1 or not first[0].follows(""):
@@ -207,8 +207,8 @@ class Book:
         return Receipt.sign(self.key, self.identity, event.sequence, event.digest)
 
     def checkpoint(self, balance: Balance, *, after: int) -> Event:
-        """Write down the ``balance`` of the lines up to ``after``, signed if there is a key: the next start
-        goes on from here."""
+        """Record the ``balance`` of the lines up to ``after``, signed if there is a key. The next start
+        continues from here."""
         state = balance.to_dict()
         signature = None
         if self.key is not None:
@@ -216,10 +216,10 @@ class Book:
         return self.append("checkpoint", {"balance": state, "signature": signature}, after=after)
 
     def start(self) -> tuple[Balance, int]:
-        """What the lines add up to as of the last checkpoint this book can trust, and where that was.
+        """The balance at the last checkpoint that this book can trust, and the line of that checkpoint.
 
-        With a key, that is the last one signed with it; without one, the last. The caller applies the events
-        after it.
+        With a key, that is the last checkpoint signed with it. Without a key, it is the last checkpoint. The
+        caller applies the events after it.
         """
         before = 2**62
         while (line := self._lines.checkpoint(before)) is not None:
@@ -234,18 +234,17 @@ class Book:
 
     @property
     def in_memory(self) -> bool:
-        """Whether the book is gone once it is closed."""
+        """Whether the book is only in memory: it is lost when it is closed."""
         return self._place is None
 
     @property
     def secret(self) -> bytes:
-        """Random bytes that are this book's own: kept beside its lines, and never in an export."""
+        """Random bytes of this book. They are kept beside its lines and are never in an export."""
         return bytes.fromhex(self._lines.secret())
 
     def keep(self, name: str, content: bytes) -> None:
-        """Keep ``content`` beside the lines, in place of what was kept there under this ``name``. It is never
-        in an export, and nothing shows that it was changed: whoever needs that writes its digest in a
-        line."""
+        """Keep ``content`` beside the lines. It replaces what was kept there under this ``name``. It is never
+        in an export. The chain does not cover it: to notice a change, write its digest in a line."""
         self._lines.keep(name, content)
 
     def kept(self, name: str) -> bytes | None:
@@ -261,10 +260,12 @@ class Book:
         return Book(place_of_epoch(self._place, number), key=self.key, marks=self._marks, turns=turns)
 
     def accept_restored(self, marks: Marks) -> bool:
-        """Take a book that runs behind its mark as it is: write down in it how far it had come, and mark it
-        anew. False where it does not run behind. Open the book without its marks for this, and with its key.
+        """Accept a book that lacks the line of its mark, because it was restored from an old backup.
 
-        What was spent in the lines that are lost stays unknown, so close its account afterwards.
+        The book gets a line that says how many lines it had, and a new mark. Returns False if the book has
+        the line of its mark. Open the book without its marks for this, and with its key.
+
+        What the lost lines spent stays unknown, so close the account afterwards.
         """
         if self.key is None or self._place is None:
             raise InvalidArgument("key", "the key that the book is signed with", None, of="accept_restored")
@@ -273,16 +274,15 @@ class Book:
         if mark is None or digests[mark.sequence - 1 : mark.sequence] == [mark.digest]:
             return False
         if not digests:
-            raise BookError(f"The account book {self.name} is empty. Put a backup of it back first.")
+            raise BookError(f"The account book {self.name} is empty. Restore a backup of it first.")
         body = restored_line(mark, len(digests))
         event = self.append("act", body, after=len(digests), subject=f"restored {mark.digest}")
         marks.replace(name, Receipt.sign(self.key, self.identity, event.sequence, event.digest))
         return True
 
     def _last_minute(self, end: int) -> list[Event]:
-        """The reservations, and other lines that say when and by whom, up to line ``end`` that are no older
-        than a minute, in order. At most ``_MOST_BACK`` lines are read, so that a start is quick however fast
-        people ask."""
+        """The reservations of the last minute up to line ``end``, in order, with other lines that say when
+        and by whom. At most ``_MOST_BACK`` lines are read, so a start is quick even if people ask fast."""
         since, last = time.time() - Balance.window, max(0, end - _MOST_BACK)
         events: list[Event] = []
         while end > last:
@@ -296,13 +296,13 @@ class Book:
         return events
 
     def close(self) -> None:
-        """Close it; a closed book cannot be written to."""
+        """Close the book. A closed book cannot be written to."""
         if self._marker is not None:
             self._marker.close()
         self._lines.close()
 
     def _checked(self, line: Line) -> Line:
-        """A line that was read by itself, checked against the line before it."""
+        """One line that was read on its own, checked against the line before it."""
         before = self._lines.page(line.sequence - 1, 1)[0].digest if line.sequence > 1 else ""
         if not line.follows(before):
             raise BookError(f"The account book {self.name} was changed at line {line.sequence}.")

@@ -1,11 +1,10 @@
 """Copies of books: backups of all books of a service, and the copy of a book in a newer format.
 
-Backups are taken while the service writes to its books, and put back where there are none.
+Backups are taken while the service writes to its books. They are restored only where there are no books.
 
-Lines are chained by their digests and nothing in a book is ever changed. So a step from one format to the
-next writes a new book with one line for each line of the old one, and the first line says which book it was
-made from and how that ended. The old book stays beside it: receipts for its lines verify against the old
-book.
+Lines are chained by their digests, and nothing in a book is ever changed. So a step from one format to the
+next writes a new book with one line for each line of the old book. The first line of the new book names the
+old book and how it ended. The old book stays beside it: receipts for its lines verify against the old book.
 """
 
 from __future__ import annotations
@@ -52,8 +51,9 @@ def copy_database(source: Path, target: Path) -> None:
 def copy_books(books: str | Path, folder: Path, *, names: Collection[str] | None = None) -> list[BookHead]:
     """Copy every book of a folder, or of a PostgreSQL database, to files in another folder.
 
-    Guarantee: each copy is the book as it was at one moment after the call, so it has every answer that was
-    given before; books in PostgreSQL are all copied as of the same moment. The chain of each is checked.
+    Guarantee: each copy is the book as it was at one moment after the call. So it has every answer that was
+    given before the call. Books in PostgreSQL are all copied as of the same moment. The chain of each book
+    is checked.
 
     Args:
         books: the folder of books, or a PostgreSQL URL.
@@ -103,7 +103,7 @@ def require_whole(path: Path) -> None:
 
 
 def load_books(folder: Path, url: str) -> None:
-    """Put books from files into a PostgreSQL database that has none of them: all, or none.
+    """Load books from files into a PostgreSQL database that has none of them. It loads all of them or none.
 
     Args:
         folder: the files.
@@ -155,7 +155,7 @@ def _copy_from_postgres(connection: Any, name: str, path: Path) -> None:
 
 
 def _rows(connection: Any, table: str, columns: str, book: str) -> list[Any]:
-    """Rows of a book in a table that may not be there."""
+    """The rows of a book in a table; none if the table does not exist."""
     if connection.execute("SELECT to_regclass(%s)", (table,)).fetchone() == (None,):
         return []
     rows: list[Any] = connection.execute(f"SELECT {columns} FROM {table} WHERE book = %s", (book,)).fetchall()
@@ -218,7 +218,7 @@ STEPS: tuple[Step, ...] = ()
 
 @dataclass(frozen=True, repr=False)
 class Migration(Record):
-    """What was, or would be, done to a book.
+    """What a migration did to a book, or would do.
 
     Attributes:
         book: Where the book is.
@@ -240,7 +240,7 @@ class Migration(Record):
 
 
 def format_of(book: Book) -> int:
-    """The format that a book's first line says; 1 where it says none."""
+    """The format that a book's first line states; 1 if it states none."""
     opening = book.opening
     if opening is None:
         raise BookError(f"The account book {book.name} has no lines: there is nothing to migrate.")
@@ -258,7 +258,7 @@ def migrate(
     current: int = CURRENT,
     readable: frozenset[int] = READABLE,
 ) -> Migration:
-    """Bring the book in a file to the current format. A book that this version reads as it is stays.
+    """Convert the book in a file to the current format. A book that this version can read is not changed.
 
     Guarantee: the book is verified first. A migrated book has as many lines, and the same sums, as the old
     one, and passes verification; only then does it take the old one's place. The old book is kept beside it
@@ -356,7 +356,7 @@ def _write(book: Book, target: Path, steps: list[Step], before: int) -> None:
 
 
 def _copy_beside(old: Path, new: Path) -> None:
-    """What is kept beside the lines goes with them: the book's secret, and bytes under a name."""
+    """Copy what is kept beside the lines: the book's secret, and the bytes that are kept under names."""
     with closing(sqlite3.connect(new, isolation_level=None)) as database:
         database.execute("ATTACH DATABASE ? AS old", (str(old),))
         tables = database.execute("SELECT name, sql FROM old.sqlite_master WHERE name IN ('secret', 'kept')")
@@ -368,7 +368,7 @@ def _copy_beside(old: Path, new: Path) -> None:
 
 
 def _require_whole(book: Book) -> tuple[int, float]:
-    """The number of lines and the sum of a book that is whole; a damaged one is refused."""
+    """The number of lines and the sum of a whole book. A damaged book is refused."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "export.jsonl"
         export(book, path)

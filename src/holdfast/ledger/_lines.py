@@ -1,4 +1,4 @@
-"""The lines of a book, the digest that chains each to all lines before it, and what they add up to, in whole
+"""The lines of a book, the digest that chains each line to all lines before it, and their sum in whole
 micro-nats."""
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=F
 _FREE = ("open", "close", "act", "checkpoint")
 # In an open reservation: the line that says that it is read again.
 _AGAIN = "again"
-# In an act: the public key of the service that goes on with the account, and, there, that it does.
+# In an act: the public key of the service that continues the account, and the act by which it continues.
 HANDED_OVER, TAKEN_OVER = "handed_over", "taken_over"
 # What prices are counted in, by millionths.
 UNITS = ("nats", "answers")
 
 
 class BookError(HoldfastError):
-    """The account book cannot be trusted or cannot be opened; nothing is answered until that is settled."""
+    """The account book cannot be trusted or opened. Nothing is answered until that is repaired."""
 
 
 class Stale(HoldfastError):
@@ -33,7 +33,7 @@ class Stale(HoldfastError):
 
 
 class Closed(BookError):
-    """The account was ended for good; what was answered stays, nothing new is answered."""
+    """The account was closed for good. Its answers stay, and nothing new is answered."""
 
 
 def closed_book(name: str, *, kept: bool = True) -> BookError:
@@ -87,13 +87,13 @@ class Event(Record):
 
 
 def canonical(body: dict[str, Any]) -> str:
-    """The one text of a body: equal bodies give equal bytes."""
+    """The canonical text of a body: equal bodies give equal bytes."""
     return _CANONICAL.encode(body)
 
 
 def digest_of(previous: str, sequence: int, kind: str, subject: str, request: str, body: str) -> str:
-    """SHA-256 over the previous digest and everything a line says. No part holds a line break, so no two
-    lines read alike."""
+    """SHA-256 over the previous digest and all parts of a line. No part has a line break, so two different
+    lines never give the same text."""
     return hashlib.sha256(
         f"{previous}\n{sequence}\n{kind}\n{subject}\n{request}\n{body}".encode()
     ).hexdigest()
@@ -102,27 +102,28 @@ def digest_of(previous: str, sequence: int, kind: str, subject: str, request: st
 class Balance:
     """The running sum of a book: what was spent, by whom, and what is reserved and not settled yet.
 
-    ``micro_nats`` counts settled questions only; ``reserved`` those whose outcome is unknown, at the dearest
-    price they could have. Whoever asks names themselves in ``by``; a question without a name counts for "".
-    ``recent`` are the times of each person's reservations, and of other lines that say when and by whom, of
-    the last minute that they asked in; checkpoints do not carry them. ``learned`` is what the prior of the
-    account learned, as the last line that says so has it.
+    ``micro_nats`` counts settled questions only. ``reserved`` counts the questions whose outcome is unknown,
+    at the highest price they could have. A reservation names the person who asks in ``by``; without a name it
+    counts for "". ``recent`` has the times of each person's lines that state a time, such as reservations,
+    in the last minute in which that person asked. Checkpoints do not record it. ``learned`` is what the
+    prior of the account learned, from the last line that records it.
 
     A question that was interrupted may be read *again*, once, under its own reservation. ``interrupted``
     counts such readings.
 
-    The prices of a book are all nats or all answers, in millionths: ``unit`` says which. It is None where
-    only lines of earlier versions were read, which do not say.
+    The prices of a book are all nats or all answers, in millionths: ``unit`` says which. It is None if all
+    lines that were read come from earlier versions, which do not state it.
 
-    An account that was *handed over* is closed where it was, and open again once the service that it was
-    handed to says that it goes on with it. ``handed_over`` is the public key of that service meanwhile.
+    An account that was *handed over* is closed in its old book. It is open again once the new service has
+    recorded that it continues the account. Until then ``handed_over`` is the public key of that service.
 
-    The reservations of a *batch* follow each other without a gap. Each says how many there are, its place
-    among them, and the state of the account before the first, from which all of them are answered.
+    The reservations of a *batch* follow each other without a gap. Each states the size of the batch, its
+    place in it, and the state of the account before the first reservation. All questions of the batch are
+    answered from that state.
 
     Args:
-        state: What :meth:`to_dict` returned at a checkpoint, to go on from there; without it nothing was
-            spent.
+        state: What :meth:`to_dict` returned at a checkpoint; the balance continues from there. Without it,
+            nothing was spent.
     """
 
     window = 60  # seconds
@@ -204,7 +205,7 @@ class Balance:
         self.unit = unit if unit is not None else self.unit
 
     def _hand_over(self, event: Event) -> None:
-        """Close an account that another service goes on with, and open it where that one does."""
+        """Close an account that was handed to another service, and open it once that service continues it."""
         if event.kind == "act" and HANDED_OVER in event.body:
             if self.closed or self.open:
                 raise _unfit(event)
@@ -217,12 +218,13 @@ class Balance:
             self.handed_over = None
 
     def batch(self, questions: int) -> dict[str, Any]:
-        """What the first reservation of a batch of this many ``questions`` says, if it is the next line."""
+        """The entries that the first reservation of a batch of this many ``questions`` has as the next
+        line."""
         return {"questions": questions, "place": 0, **self.before}
 
     @property
     def before(self) -> dict[str, int]:
-        """The state of the account that a question is answered from, if its reservation is the next line."""
+        """The state of the account for a question whose reservation is the next line."""
         return {
             "steps": self.confirmed + self.surprised + len(self.open),
             "micro_nats": self.micro_nats + self.reserved,
@@ -231,7 +233,7 @@ class Balance:
         }
 
     def _require_before(self, event: Event) -> None:
-        """Refuse a reservation that claims another account than the one it was made from."""
+        """Refuse a reservation that states another account state than the lines before it give."""
         if event.kind != "reserve":
             return
         before, learned = event.body.get("before", self.before), event.body.get("learned", self.learned)
@@ -239,7 +241,8 @@ class Balance:
             raise _unfit(event)
 
     def _require_batch(self, event: Event) -> None:
-        """Refuse a batch with a gap, and one that claims another account than the one it begins with."""
+        """Refuse a batch with a gap, and a batch that states another account state than its first
+        reservation."""
         batch = event.body.get("batch") if event.kind == "reserve" else None
         previous = self.open.get(event.sequence - 1, {}).get("batch")
         if previous is not None and previous["place"] + 1 < previous["questions"]:
@@ -260,14 +263,14 @@ class Balance:
             times.popleft()
 
     def copy(self) -> Balance:
-        """The same balance, that can go on by itself."""
+        """An independent copy of the balance."""
         same = copy(self)
         same.people, same.open = dict(self.people), dict(self.open)
         same.recent = {person: deque(times) for person, times in self.recent.items()}
         return same
 
     def to_dict(self) -> dict[str, Any]:
-        """What a checkpoint records; ``Balance(state)`` goes on from it."""
+        """What a checkpoint records; ``Balance(state)`` continues from it."""
         return {
             "confirmed": self.confirmed,
             "surprised": self.surprised,

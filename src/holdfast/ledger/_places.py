@@ -1,5 +1,5 @@
-"""Where the books of a service are kept, and how far each has come: read without opening an account, for
-metrics, witnesses and backups."""
+"""Where the books of a service are kept, and how many lines each has. Metrics, witnesses and backups read
+this without opening an account."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BOOK = "holdfast_book"
 """The parameter of a PostgreSQL address that names the book."""
 
 SUFFIX = ".holdfast"
-_TIMEOUT = 5  # Seconds that a database may take to let us in.
+_TIMEOUT = 5  # Seconds that connecting to a database may take.
 _SETTLED = ("release", "fail", "return")
 
 
@@ -42,8 +42,9 @@ def name_of(place: str | Path) -> str:
 
 
 def place_of_epoch(place: str | Path | None, number: int) -> str | Path | None:
-    """``people.csv.holdfast`` becomes ``people.csv.epoch-2.holdfast``; a book in PostgreSQL gets its name so,
-    and one in memory stays in memory.
+    """The place of the book of epoch ``number``: ``people.csv.holdfast`` becomes
+    ``people.csv.epoch-2.holdfast``. The name of a book in PostgreSQL changes in the same way. A book in
+    memory stays in memory.
 
     >>> str(place_of_epoch("people.csv.epoch-2.holdfast", 3))
     'people.csv.epoch-3.holdfast'
@@ -76,8 +77,8 @@ class BookHead(Record):
 
 @dataclass(frozen=True, repr=False)
 class LineCounts(Record):
-    """How many lines of each kind the book with a ``name`` has in ``kinds``, up to line ``sequence``. They
-    say what was done, and nothing of what was answered."""
+    """How many lines of each kind the book with a ``name`` has, up to line ``sequence``. ``kinds`` has the
+    counts. They show what was done, and nothing about the answers."""
 
     name: str
     sequence: int
@@ -96,7 +97,7 @@ class LineCounts(Record):
 
 def read_heads(books: str | Path) -> list[BookHead]:
     """How every book ends. ``books`` is their folder, or their PostgreSQL database (``postgresql://…``).
-    Books that were not opened yet are left out.
+    Books without lines are left out.
 
     Guarantee: nothing is written, and no reader or writer of a book waits for this.
     """
@@ -110,8 +111,8 @@ def read_heads(books: str | Path) -> list[BookHead]:
 
 
 class LineCounter:
-    """Counts the lines of every book; each line is read once, however often the counts are asked for.
-    ``books`` is the folder of the books, or their PostgreSQL database."""
+    """Counts the lines of every book. Each line is read once, even if the counts are read often. ``books``
+    is the folder of the books, or their PostgreSQL database."""
 
     def __init__(self, books: str | Path) -> None:
         self._books = books
@@ -199,7 +200,7 @@ def _in_folder(folder: Path) -> Iterator[tuple[str, _SqlitePlace]]:
 def _in_database(connection: Any) -> Iterator[tuple[str, _PostgresPlace]]:
     if connection.execute("SELECT to_regclass('holdfast_events')").fetchone() == (None,):
         return
-    # Every book begins with line 1, and the primary key finds those without reading the others.
+    # Every book begins with line 1. The primary key finds these lines without reading the others.
     query = "SELECT book FROM holdfast_events WHERE sequence = 1 ORDER BY book"
     for (name,) in connection.execute(query).fetchall():
         yield name, _PostgresPlace(connection, name)

@@ -1,7 +1,7 @@
 """Lines in a PostgreSQL database: for several processes or machines that share one account.
 
-All books of a process in one database share its connections. A database that restarts closes them. What is
-safe to do twice is done again on a new connection, until the database is back or patience ends.
+All books of a process in one database share its connections. A database that restarts closes them. Work that
+is safe to repeat is then repeated on a new connection, until it succeeds or ``PATIENCE`` is over.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from holdfast.ledger._places import BOOK
 
 _Result = TypeVar("_Result")
 
-# How many seconds a restart of the database is waited for, and the pause between two tries.
+# How many seconds we wait for a database that restarts, and the pause between two tries.
 PATIENCE = 10.0
 _PAUSE = 0.1
 _MOST_CONNECTIONS = 8
-# Errors that say nothing about the statement: the server ends, starts, or takes no more connections. An error
-# without a code is a connection that is gone.
+# Errors that are not about the statement: the server stops, starts, or takes no more connections. An error
+# without a code means that the connection is lost.
 _PASSING = ("57P01", "57P02", "57P03", "53300")
 
 _shared: dict[tuple[int, str], Database] = {}
@@ -63,12 +63,12 @@ _SCHEMA_LOCK = 0x686F6C64
 
 
 class Unreachable(Exception):
-    """The database did not answer for as long as it was waited for."""
+    """The database did not answer within the time that we wait for it."""
 
 
 class Database:
-    """One database. Everything that is kept in it shares a few connections; :meth:`close` gives up one share,
-    and the last one closes them."""
+    """One database. All its users in this process share a few connections. Each user calls :meth:`close`;
+    the last call closes the connections."""
 
     def __init__(self, address: str) -> None:
         psycopg, pool = _psycopg()
@@ -83,14 +83,14 @@ class Database:
             configure=_durable,
             open=False,
             num_workers=1,
-            # A pool that gave up tries again for the next who asks, and so is back soon after the database.
+            # A pool that gave up tries again at the next request, so it works again soon after the database.
             reconnect_timeout=1.0,
         )
 
     @classmethod
     def at(cls, address: str) -> Database:
-        """The database of this address. It is tried once when this process first comes to it, so that an
-        address that leads nowhere is refused at once."""
+        """The database of this address. This process connects once when it first uses the address, so a wrong
+        address is refused at once."""
         with _lock:
             database = _shared.get((os.getpid(), address))
             if database is None:
@@ -101,8 +101,8 @@ class Database:
         return database
 
     def run(self, work: Callable[[Any], _Result], *, patience: float = PATIENCE) -> _Result:
-        """What ``work`` returns for a connection. It is called again on another connection where one is lost,
-        so doing it twice must be the same as doing it once."""
+        """What ``work`` returns for a connection. If the connection is lost, ``work`` is called again on
+        another one, so doing it twice must be the same as doing it once."""
         end = time.monotonic() + patience
         while True:
             try:
@@ -116,8 +116,8 @@ class Database:
             time.sleep(_PAUSE)
 
     def run_once(self, work: Callable[[Any], _Result]) -> _Result:
-        """The same for what must not be done twice: it begins only on a connection that was just heard from,
-        and where that is lost in the middle, nobody knows whether it was done."""
+        """What ``work`` returns, for work that must not be done twice. It starts only on a connection that
+        has just answered. If that is lost in the middle, it is unknown whether the work was done."""
         begun = False
 
         def heard(connection: Any) -> _Result:
@@ -131,7 +131,7 @@ class Database:
         return self.run(heard)
 
     def close(self) -> None:
-        """Give up one share of the connections."""
+        """Stop using the connections. The last user closes them."""
         with _lock:
             self._shares -= 1
             if self._shares:
@@ -155,7 +155,7 @@ def _durable(connection: Any) -> None:
 
 
 def _passes(error: Exception) -> bool:
-    """Whether the same may succeed in a moment."""
+    """Whether the error is temporary: the same work may succeed in a moment."""
     code = getattr(error, "sqlstate", None)
     return code is None or code.startswith("08") or code in _PASSING
 
@@ -163,8 +163,8 @@ def _passes(error: Exception) -> bool:
 class PostgresLines:
     """The lines of one book, named by ``?holdfast_book=name`` in the URL ("default" without).
 
-    A database that restarts is waited for. Whether lines that were sent before a connection was lost are in
-    the book is looked up by their digest before they are sent again.
+    We wait for a database that restarts. When a connection is lost after lines were sent, their digest is
+    looked up in the book before they are sent again.
     """
 
     def __init__(self, url: str) -> None:
@@ -189,7 +189,8 @@ class PostgresLines:
         """Write the lines if the last one has the digest ``previous`` ("": if there is none); False if it has
         not.
 
-        Two that look at the same time would write the same line, which the second is refused.
+        Two processes that look at the same time would write a line with the same number. The database refuses
+        the second one.
         """
         rows = ", ".join([_ROW] * len(lines))
         values = [value for line in lines for value in (self._book, *line)]
@@ -211,7 +212,7 @@ class PostgresLines:
                 if type(error).__name__ != "UniqueViolation":
                     raise
                 written = False
-            # A first try that was thought lost may have been written while the second one looked.
+            # A first try that seemed lost may have been written while the second try looked.
             return written or (tries > 1 and self._has(connection, lines[-1]))
 
         return self._run("written", write)
@@ -243,7 +244,7 @@ class PostgresLines:
         return self._first("AND kind = 'checkpoint' AND sequence < %s ORDER BY sequence DESC LIMIT 1", before)
 
     def secret(self) -> str:
-        """What the book keeps to itself: made once, in a table beside the lines."""
+        """The secret of the book: made once, in a table beside the lines."""
 
         def made_once(connection: Any) -> str:
             with connection.transaction():

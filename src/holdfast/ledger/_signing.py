@@ -1,14 +1,14 @@
-"""What is signed about a book: receipts, marks and envelopes. Whoever keeps the book signs with an Ed25519
+"""What is signed about a book: receipts, marks and envelopes. The keeper of the book signs with an Ed25519
 key, and anyone with the public key can check.
 
-A receipt says how the book ends. A *mark* is the receipt for the newest line, kept outside the book: a book
-that was put back from an old backup is whole, and has forgotten what was spent since. Its mark has not.
+A receipt says how the book ends. A *mark* is the receipt for the newest line, kept outside the book. A book
+that was restored from an old backup is whole, but it lacks what was spent since. Its mark shows that.
 
 An *envelope* is the standard form that outsiders can verify without Holdfast: DSSE around an in-toto
 statement. A DSSE envelope holds a payload, its type and signatures. What is signed is the *pre-authentication
 encoding* of type and payload, so a signature for one type never counts for another. The payload here is an
-in-toto Statement v1: its subject is the book (the digest of its last line stands for all lines), and its
-predicate is the receipt, with whatever is stated beside it.
+in-toto Statement v1. Its subject is the book: the digest of its last line stands for all lines. Its predicate
+is the receipt, with anything that is stated beside it.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 _PREFIX = "ed25519:"
 
-# A mark is written at most this often, in seconds, and when the book is closed: then it costs an answer
-# almost nothing, and shows the loss of all but the last second.
+# The seconds between two writes of a mark; it is also written when the book is closed. So an answer takes
+# almost no longer, and the mark shows every loss except that of the last second.
 EVERY = 1.0
 _log = logging.getLogger("holdfast.ledger")
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
@@ -47,8 +47,8 @@ RECEIPT_TYPE = "urn:holdfast:receipt:1"
 
 
 class SigningKey:
-    """A private key of the package ``cryptography``, here ``private``. It never leaves the machine that keeps
-    the book; ``public`` is given to everyone.
+    """The key that signs receipts; ``private`` is a private key of the package ``cryptography``. It never
+    leaves the machine that keeps the book. ``public`` is given to everyone.
 
     Guarantee: a receipt signed with it can be made only by the holder of the key (Ed25519, RFC 8032).
     Assumes: the key file is read by its owner alone (it is written so).
@@ -70,8 +70,8 @@ class SigningKey:
 
     @classmethod
     def at(cls, path: str | Path) -> SigningKey:
-        """The key in the file ``path``; a new one is made and written there, for its owner's eyes only, if
-        there is none."""
+        """The key in the file ``path``. If there is none, a new key is written there, and only its owner can
+        read the file."""
         place = Path(path)
         try:
             descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -162,7 +162,7 @@ def signed(public_key: str, statement: str, signature: str) -> bool:
         public.verify(raw, statement.encode())
     except (InvalidSignature, ValueError):
         return False
-    # One signature has one text: capital digits would be another file with the same meaning.
+    # A signature has exactly one text. Capital digits would give another file with the same meaning.
     return raw.hex() == signature
 
 
@@ -199,14 +199,14 @@ class Marks:
         return mark
 
     def write(self, name: str, mark: Receipt) -> None:
-        """Put a mark in place of the one before, unless that is further on: another process wrote it."""
+        """Replace the mark, unless the old one is for a later line: another process wrote that."""
         before = self.read(name)
         if before is not None and before.book == mark.book and before.sequence >= mark.sequence:
             return
         self.replace(name, mark)
 
     def replace(self, name: str, mark: Receipt) -> None:
-        """Put a mark in place of any other; it is on disk when this returns."""
+        """Replace the mark by this one. It is on disk when this returns."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self.path(name)
         draft = path.with_name(f".{path.name}.{os.getpid()}")
@@ -223,7 +223,7 @@ class Marks:
 
 
 def require_reached(lines: Lines, name: str, mark: Receipt | None) -> None:
-    """Refuse a book that runs behind its mark."""
+    """Refuse a book that lacks the line of its mark."""
     if mark is None:
         return
     at_mark = lines.page(mark.sequence, 1)
@@ -231,8 +231,8 @@ def require_reached(lines: Lines, name: str, mark: Receipt | None) -> None:
         return
     raise BookError(
         f"The account book {lines.name} runs behind its mark: it had {mark.sequence:,} lines, and line "
-        f"{mark.sequence:,} is not there or is another one. It was put back from an old backup, or was "
-        "changed, and what was spent since is not in it. Put the newest book back. If that is lost, "
+        f"{mark.sequence:,} is missing or different. The book was restored from an old backup, or was "
+        "changed. What was spent since is not in it. Restore the newest book. If that is lost, "
         f"close the account after this: holdfast serve HOME --accept-restored {name}"
     )
 
@@ -259,7 +259,7 @@ class Marker:
             self._write()
 
     def _write(self) -> None:
-        """Mark the newest line. A mark that cannot be written stops nobody: the lines are safe."""
+        """Mark the newest line. A mark that cannot be written is only logged: the lines are safe."""
         if self._newest is None:
             return
         identity, newest = self._newest
@@ -272,12 +272,12 @@ class Marker:
 
 
 def restored_line(mark: Receipt, lines: int) -> dict[str, Any]:
-    """What a book says once its owner has taken it back from an old backup: how far it had come before."""
+    """The line of a book that its owner restored from an old backup: how many lines it had before."""
     return {
         "lines": lines,
         "had": mark.sequence,
         "digest": mark.digest,
-        "note": "The book was put back from a backup. What was spent in the lines it had is not known here.",
+        "note": "The book was restored from a backup. What the lost lines spent is not known here.",
     }
 
 
@@ -286,9 +286,10 @@ def envelope(
 ) -> dict[str, Any]:
     """How a book ends, as a signed DSSE envelope around an in-toto statement.
 
-    Guarantee: whoever verifies it with the public key knows that the holder of the private key signed a book
-    that ends with this line; any export that passes :func:`holdfast.ledger.verify` and ends with the same
-    digest is that book. It holds released facts only: the receipt, the number of lines, and the certificate.
+    Guarantee: a person who verifies it with the public key knows that the holder of the private key signed a
+    book that ends with this line. Any export that passes :func:`holdfast.ledger.verify` and ends with the
+    same digest is that book. The envelope has released facts only: the receipt, the number of lines, and the
+    certificate.
     Assumes: SHA-256 without collisions, Ed25519 without forgeries; the public key came from its owner.
 
     Args:
@@ -380,7 +381,7 @@ def _encoded(payload_type: str, payload: str) -> str:
 
 
 def _last_event(book: Book) -> Event:
-    """The last line, from the last checkpoint on: a long book is not read from its beginning."""
+    """The last line. Reading starts at the last checkpoint, not at the beginning of a long book."""
     _, checkpoint = book.start()
     newest = deque(book.events(after=checkpoint), maxlen=1)
     if newest:

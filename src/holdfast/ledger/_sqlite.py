@@ -39,8 +39,8 @@ _LAST = "(SELECT digest FROM events ORDER BY sequence DESC LIMIT 1)"
 
 
 def open_database(owner: object, path: Path | str) -> sqlite3.Connection:
-    """Open a SQLite file with a write-ahead log. It is closed with its ``owner``: people let a guard go
-    without closing it."""
+    """Open a SQLite file with a write-ahead log. It is closed when its ``owner`` is no longer in use, because
+    people drop a guard without closing it."""
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
     # Not at exit, where a thread may still be writing.
     weakref.finalize(owner, connection.close).atexit = False
@@ -103,7 +103,7 @@ class SqliteLines:
         )
 
     def secret(self) -> str:
-        """What the book keeps to itself: made once, beside the lines."""
+        """The secret of the book: made once, beside the lines."""
         with self._lock:
             try:
                 self._connection.execute("CREATE TABLE IF NOT EXISTS secret (value TEXT NOT NULL) STRICT")
@@ -161,6 +161,6 @@ class SqliteLines:
 
 
 def _make_private(path: Path) -> None:
-    """Make the file of a new book so that its owner alone may read it: it holds the book's secret."""
-    with suppress(OSError):  # What is wrong with the place is said when the book is opened.
+    """Create the file of a new book so that only its owner can read it: it holds the book's secret."""
+    with suppress(OSError):  # Opening the book reports what is wrong with the place.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))

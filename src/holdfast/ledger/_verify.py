@@ -1,14 +1,14 @@
-"""Exports of a book, and their verification by anyone with nothing but the public key: one book, the books
-of a table that grows, and books against a witness.
+"""Exports of a book, and their verification. Anyone who has the public key can verify one book, the books of
+a table that grows, and a book against its witness file.
 
-A table that grows has one book for each epoch, and every one is chained to the one before it. The book of an
-epoch announces the next one in a line that can be written once, and the next book's first line names that
-line. Once the next book is open, its identity is written into the earlier one too, so an epoch whose book was
-lost is not opened a second time with a full account.
+A table that grows has one book for each epoch, and every book is chained to the book before it. The book of
+an epoch announces the next epoch in a line that can be written once. The first line of the next book names
+that line. Once the next book is open, its identity is written into the earlier book too. So an epoch whose
+book was lost is not opened a second time with a full account.
 
-A witness file holds signed checkpoints of how books ended. It is kept where whoever keeps the books cannot
-change it. A book that is restored from an old backup, or rewritten and signed again by the holder of the key,
-no longer contains what its witness saw.
+A witness file has signed checkpoints of how books ended. Keep it where the keeper of the books cannot change
+it. The checkpoints then show when a book was restored from an old backup, or was rewritten and signed again
+by the holder of the key.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _ONE_ANSWER_EACH = ("agreed-code", "grid-code")
 
 @dataclass(frozen=True, repr=False)
 class Problem(Record):
-    """One thing wrong with an export: in which ``line`` (0: the file as a whole), which ``kind`` of damage,
-    and what it is in ``words``."""
+    """One problem of an export: its ``line`` (0 is the file as a whole), the ``kind`` of damage, and a
+    description in ``words``."""
 
     line: int
     kind: str  # "format" | "changed" | "missing" | "reordered" | "cut" | "signature" | "sums" | "epoch"
@@ -51,8 +51,8 @@ class Problem(Record):
 class Verification(Record):
     """What :func:`verify` found: ``problems`` is empty for a book that is whole. ``lines`` is how many lines
     it has. ``spent`` is counted in ``unit``, nats or answers, as the account does. ``signed`` says whether
-    its end is signed with the public key, and ``receipts`` how many were held against it. ``epoch`` says
-    which part of a growing table the book is about."""
+    its end is signed with the public key. ``receipts`` says how many receipts were compared with it.
+    ``epoch`` says to which part of a growing table the book belongs."""
 
     lines: int
     spent: float
@@ -69,7 +69,7 @@ class Verification(Record):
 
 
 def export(book: Book, path: str | Path) -> int:
-    """Write a ``book`` to the file ``path``, one JSON object a line, ended by the signed head; returns the
+    """Write a ``book`` to the file ``path``, one JSON object a line. The signed head comes last. Returns the
     number of events.
 
     Guarantee: :func:`verify` detects every change of a single byte, every removed, repeated or reordered
@@ -93,8 +93,8 @@ def verify(
     """Check an export offline: the chain of digests, the sums, the signed head and any receipts.
 
     Guarantee: with the public key, an export that passes is, byte for byte, one that the holder of the
-    private key signed; and every receipt it passes with was issued for a line it contains. Damage is named:
-    changed, missing, reordered, cut.
+    private key signed. Every receipt it passes with was issued for a line it contains. The kind of damage is
+    named: changed, missing, reordered, cut.
     Assumes: SHA-256 without collisions, Ed25519 without forgeries; the public key came from its owner.
 
     Args:
@@ -142,11 +142,11 @@ class _Checked:
         return (balance.micro_nats + balance.reserved) / 1e6, self._unit()
 
     def _unit(self) -> str:
-        """What the strategy counts in its book. Lines of earlier versions do not say it, and others agree."""
+        """What the strategy counts in its book. Lines of earlier versions do not state it."""
         return "nats" if self.strategy in (*_COUNT_NATS, *_ONE_ANSWER_EACH) else "answers"
 
     def read(self, text: bytes) -> None:
-        """Take the file apart line by line; every line has to be written exactly as export writes it."""
+        """Read the file line by line. Every line must be written exactly as export writes it."""
         rows = text.split(b"\n")
         if rows[-1] != b"" or rows[0].decode("utf-8", "replace") != canonical(_HEADER):
             self._wrong(0, "format", "the file does not begin and end as an export does")
@@ -177,7 +177,7 @@ class _Checked:
             self._wrong(place, "changed", "this is not written as export writes it")
 
     def _order(self) -> None:
-        """Name what is missing, and what stands in the wrong place."""
+        """Name the lines that are missing, and those in the wrong place."""
         numbers = [line.sequence for line in self.lines if isinstance(line.sequence, int)]
         present = set(numbers)
         for expected in _gaps(present):
@@ -224,7 +224,7 @@ class _Checked:
             self.receipt(receipt, public_key, ending=True)
 
     def receipt(self, receipt: Receipt, public_key: str | None, *, ending: bool = False) -> None:
-        """Whether the export still contains what was receipted."""
+        """Report a problem if the export lacks the line of a receipt."""
         what = "the signed end" if ending else f"the receipt for line {receipt.sequence}"
         if public_key is not None and not receipt.signed_by(public_key):
             self._wrong(receipt.sequence, "signature", f"{what} is not signed with this key")
@@ -287,12 +287,12 @@ def read_lines(path: str | Path) -> list[Line]:
 
 @dataclass(frozen=True, repr=False)
 class EpochLink(Record):
-    """Which epoch a book is about, as its first line says.
+    """The epoch of a book, and its link to the book of the epoch before, as the first line states it.
 
-    ``number`` counts epochs from 1. ``before`` is the identity of the book of the epoch before it, which
-    announced this one in its ``line`` with the ``digest``; ``failure_before`` is what the confidences of all
-    earlier epochs leave open together, and ``closed`` whether the account before it was closed for good by
-    then.
+    ``number`` counts epochs from 1. ``before`` is the identity of the book of the epoch before. That book
+    announced this epoch in its ``line`` with the ``digest``. ``failure_before`` is the sum of what the
+    confidences of all earlier epochs leave to 1. ``closed`` says whether the account before was closed for
+    good by then.
     """
 
     number: int
@@ -302,13 +302,17 @@ class EpochLink(Record):
     failure_before: float
     closed: bool
 
-    # The subjects of the two lines about the next epoch: what it is about, and which book was opened for it.
+    # The subjects of the two lines about the next epoch: its announcement, and the book opened for it.
     ANNOUNCED: ClassVar[str] = "next epoch"
     OPENED: ClassVar[str] = "next epoch's book"
 
     @classmethod
     def of(cls, book: Book) -> EpochLink | None:
-        """The link in a book's first line; None for a first epoch and for a book that is not open yet."""
+        """The link in a book's first line; None for a first epoch and for a book without lines.
+
+        Args:
+            book: The book whose first line is read.
+        """
         opening = book.opening
         return None if opening is None else cls.in_opening(opening.body)
 
@@ -321,11 +325,11 @@ class EpochLink(Record):
 def verify_epochs(
     paths: Sequence[str | Path], public_key: str | None = None, *, receipts: Iterable[Receipt] = ()
 ) -> tuple[Verification, ...]:
-    """Check the exports of a table's epochs, in order: each as :func:`verify` does, and that each goes on
-    where the one before it says.
+    """Check the exports of a table's epochs, in order. Each is checked as :func:`verify` does. Each must also
+    continue where the export before it says.
 
-    Guarantee: exports that pass without problems are of one table's epochs in a row: every account but the
-    last announced exactly the next one, in a line it contains, and no epoch has a second book among them.
+    Guarantee: exports that pass without problems are of one table's epochs in a row. Every account but the
+    last announced exactly the next one, in a line it contains. No epoch has a second book among them.
     Assumes: what :func:`verify` assumes.
 
     Args:
@@ -353,7 +357,7 @@ def _identity(lines: list[Line]) -> str:
 
 
 def _breaks(earlier: list[Line], later: list[Line]) -> Iterator[str]:
-    """Everything that keeps one book from being the next epoch of another, in words."""
+    """Every reason, in words, why the ``later`` book is not the next epoch of the ``earlier`` one."""
     link = EpochLink.in_opening(later[0].event().body) if later else None
     if not earlier or link is None:
         yield "this book does not say that it is the epoch after another"
@@ -415,8 +419,8 @@ class Checkpoint(Record):
 class Witness:
     """Appends checkpoints of all books of a service to one file.
 
-    Guarantee: a checkpoint is on disk when :meth:`note` returns; lines are only ever appended, and a book
-    that did not grow gets none.
+    Guarantee: a checkpoint is on disk when :meth:`note` returns. Lines are only ever appended. A book that
+    did not grow gets no checkpoint.
 
     Args:
         path: the file; it is made with mode 600.
@@ -445,7 +449,7 @@ class Witness:
             try:
                 end = os.lseek(descriptor, 0, os.SEEK_END)
                 if end and os.pread(descriptor, 1, end - 1) != b"\n":
-                    text = "\n" + text  # A line that a crash tore stays by itself.
+                    text = "\n" + text  # A crash can leave half a line. A line break keeps it apart.
                 os.write(descriptor, text.encode())
                 os.fsync(descriptor)
             finally:
@@ -455,7 +459,7 @@ class Witness:
 
 
 def read_witness(path: str | Path) -> list[Checkpoint]:
-    """The checkpoints in the witness file ``path``, in order. A last line that a crash tore is left out."""
+    """The checkpoints in the witness file ``path``, in order. Half a last line, from a crash, is left out."""
     checkpoints = []
     rows = Path(path).read_text(encoding="utf-8").split("\n")
     for number, row in enumerate(rows, start=1):
@@ -475,15 +479,15 @@ def read_witness(path: str | Path) -> list[Checkpoint]:
 def check_witness(
     lines: Sequence[Line], checkpoints: Iterable[Checkpoint], public_key: str | None = None
 ) -> list[Problem]:
-    """What a book lacks of that a witness saw: checkpoints of other books are skipped.
+    """Compare a book with the checkpoints of a witness. Checkpoints of other books are skipped.
 
-    Guarantee: a book without problems contains, unchanged, every line up to the newest checkpoint; with the
-    public key, every checkpoint of it was signed by its holder.
+    Guarantee: a book without problems contains, unchanged, every line up to the newest checkpoint. With the
+    public key, every checkpoint of the book was signed by the holder of the key.
 
     Args:
         lines: the lines of an export, in order.
         checkpoints: those of a witness file (:func:`read_witness`).
-        public_key: "ed25519:…"; without it signatures are not looked at.
+        public_key: "ed25519:…"; without it no signature is checked.
     """
     digests = {line.sequence: line.digest for line in lines}
     identity, end = digests.get(1, ""), max(digests, default=0)

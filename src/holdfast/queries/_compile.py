@@ -1,9 +1,9 @@
 """From a checked tree to an ibis expression that has a value or a null for every row, and never raises.
 
-Numbers are 64-bit floats from the start. An operation that is undefined for some arguments is given a null
+Numbers are 64-bit floats from the start. An operation that is undefined for some arguments gets a null
 instead of those arguments, so nothing depends on the order in which a database evaluates a case. NaN counts
-as null: it travels through arithmetic as it is and becomes null where it would be told apart (a comparison, a
-test for null, the result).
+as null. It stays NaN in arithmetic, and becomes null where NaN and null would differ: in a comparison, a test
+for null, or the result.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ class Compiler:
         return compiled
 
     def _operand(self, node: Node) -> Any:
-        """A value that is compared or tested; a function keeps a negation apart, where ibis writes no
-        parentheses."""
+        """A value that is compared or tested. Ibis writes no parentheses here, so a negation is put into a
+        function."""
         value = self.value(node)
         negated = isinstance(node, Call) and node.op in ("not", "not in", "not like")
         return self._ibis.coalesce(value) if negated else value
@@ -152,7 +152,7 @@ class Compiler:
         return _ARITHMETIC[node.op](plain, *(self._argument(arg) for arg in node.args))
 
     def _may_leave_the_range(self, node: Call) -> bool:
-        """Whether a float may become infinite or vanish, for a database that has to be kept from it."""
+        """Whether a float may become infinite or zero, for a database that raises in that case."""
         if not self._dialect.repeats or node.op in ("negate", "abs"):
             return False
         if node.op in ("+", "-", "*") and all(is_whole(arg, self._columns) for arg in node.args):
@@ -185,7 +185,8 @@ class Compiler:
         return compare(self._operand(left), self._operand(right))
 
     def _in_order(self, op: str, args: tuple[Node, ...], order: tuple[str, ...]) -> Any:
-        """A column of ordered categories against one of them: is it one of those on that side?"""
+        """The comparison of a column of ordered categories with one of them: whether its value is one of the
+        categories on that side."""
         left, right = args
         column, literal = (left, right) if isinstance(left, Column) else (right, left)
         assert isinstance(column, Column)
@@ -269,8 +270,8 @@ class Compiler:
         return self._extreme(self._ibis.greatest, args)
 
     def _extreme(self, choose: Callable[..., Any], args: tuple[Node, ...]) -> Any:
-        """Null if any argument is null. Some databases skip nulls here, and would ignore what the query says
-        about them."""
+        """The least or greatest argument; null if any argument is null. Some databases skip nulls here, and
+        would ignore what the question says about them."""
         values = [self._value_argument(arg) for arg in args]
         missing = [
             value.isnull() for value, arg in zip(values, args, strict=True) if not isinstance(arg, Literal)

@@ -52,8 +52,8 @@ def read_text(text: str) -> Node:
 
 
 def _without_numbers(text: str) -> tuple[str, list[float]]:
-    """A text with marks for the numbers that follow a comparison sign, and the numbers; none where one of
-    them is not a plain decimal that a float holds."""
+    """A text with marks for the numbers that follow a comparison sign, and the numbers. There are no numbers
+    if one of them is not a plain decimal that a float can hold."""
     parts, numbers, end = [], [], 0
     for start, stop in _comparison_numbers(text):
         written = text[start:stop]
@@ -68,7 +68,7 @@ def _without_numbers(text: str) -> tuple[str, list[float]]:
 
 @cache
 def _tokenizer() -> tuple[Any, type[Exception]]:
-    """What cuts a text into tokens, and the error that it raises where it cannot."""
+    """The tokenizer, and the error that it raises for a text that it cannot read."""
     dialect = reading_dialect()
     from sqlglot import Dialect
     from sqlglot.errors import TokenError
@@ -85,11 +85,11 @@ def _comparison_tokens() -> tuple[Any, frozenset[Any], Any]:
 
 
 def _comparison_numbers(text: str) -> list[tuple[int, int]]:
-    """The places of the numbers after a comparison sign, or after that and one minus; none where the text
-    cannot be cut into tokens.
+    """The places of the numbers after a comparison sign, with or without one minus. Empty if the text cannot
+    be cut into tokens.
 
     A text of names, plain decimals and signs needs no tokenizer, which takes longer than the rest of the
-    reading. In all others a number may be part of a text, of a comment or of a longer sign.
+    reading. In other texts a number may be part of a text, a comment or a longer sign.
     """
     if _PLAIN.fullmatch(text) and not _LONGER_SIGN.search(text):
         return [match.span(1) for match in _COMPARED_NUMBER.finditer(text)]
@@ -109,7 +109,7 @@ def _comparison_numbers(text: str) -> list[tuple[int, int]]:
 
 
 def _decimal(text: str) -> float:
-    """The value of a plain decimal; infinite for what is written in another way, as 1_000 or 5e."""
+    """The value of a plain decimal; infinite for any other form, such as 1_000 or 5e."""
     try:
         return float(text) if _DECIMAL.issuperset(text) else math.inf
     except ValueError:
@@ -118,7 +118,7 @@ def _decimal(text: str) -> float:
 
 @lru_cache(1_000)
 def _pattern(marked: str) -> Node | None:
-    """The nodes of a text with places for its numbers; None where other numbers might give another tree."""
+    """The nodes of a text with places for its numbers; None if other numbers might give another tree."""
     start, *rest = marked.split(_MARK)
     whole = [f"{7_000_001 + place}" for place in range(len(rest))]
     broken = [f"{place + 1}.25e-9" for place in range(len(rest))]
@@ -216,12 +216,12 @@ class Expression:
 
     @property
     def column(self) -> str | None:
-        """The name of the column that the expression is and nothing else; None for others."""
+        """The name of the column, if the expression is only a column; otherwise None."""
         return self.node.name if isinstance(self.node, Column) else None
 
     @property
     def is_condition(self) -> bool:
-        """Whether it is true or false by its form, whatever the columns are."""
+        """Whether its form makes it true or false, for all kinds of columns."""
         return isinstance(self.node, Call) and self.node.op in CONDITIONS
 
     def __str__(self) -> str:

@@ -1,10 +1,10 @@
-"""What is decided about an expression before any row is read: the kind of its value, and whether a row can
-lack one.
+"""The check of an expression before any row is read: the kind of its value, and whether a value can be
+missing.
 
 There are five kinds, and the schema alone decides them. Whether an expression can be null or undefined
-follows from the schema and from what the training rows showed. Facts travel with that analysis: where ``x is
-not null``, ``x > 0`` or ``y <> 0`` is known to hold (an earlier branch of a case, another part of an and, the
-filter), the expression inside is judged under it.
+follows from the schema and from what the training rows showed. That check uses facts such as ``x is not
+null``, ``x > 0`` or ``y <> 0``. A fact comes from an earlier branch of a case, another part of an and, or the
+filter. The expression inside is checked under it.
 """
 
 from __future__ import annotations
@@ -164,8 +164,8 @@ def _known(name: str, columns: Columns) -> str:
 
 
 def misfit(node: Node, inside: Node, kind: str, wanted: str, columns: Columns) -> QueryRejected:
-    """The refusal of ``node``, which is of one kind where ``inside`` needs another: what it is, and what to
-    write instead."""
+    """The refusal of ``node``, because ``inside`` needs another kind: what it is, and what to write
+    instead."""
     written = text_of(node)
     where = "" if node == inside else f" in {text_of(inside)!r}"
     name = f"Column {written!r}" if isinstance(node, Column) else repr(written)
@@ -185,7 +185,7 @@ def misfit(node: Node, inside: Node, kind: str, wanted: str, columns: Columns) -
 
 
 def _in_words(node: Node, kind: str, columns: Columns) -> str:
-    """What ``node`` is. Of a date in a column, its type says more."""
+    """What ``node`` is, in words. For a column of dates, the words name its type."""
     if kind == "date" and isinstance(node, Column):
         column = columns[node.name]
         if column.zoned:
@@ -221,7 +221,7 @@ def _check_comparison(node: Call, kinds: list[str], columns: Columns) -> None:
 
 
 def order_in(node: Call, columns: Columns) -> tuple[str, ...] | None:
-    """The order of categories by which the two sides of a comparison are compared; None: as text."""
+    """The order of categories for a comparison; None if the two sides are compared as text."""
     orders = [_order(arg, columns) for arg in node.args]
     return next((order for order in orders if order is not None), None)
 
@@ -237,7 +237,8 @@ def _order(node: Node, columns: Columns) -> tuple[str, ...] | None:
 
 
 def _check_order(node: Call, columns: Columns) -> None:
-    """Ordered categories are compared in their order, which has to be public, with one of them."""
+    """Refuse comparisons of ordered categories if their order is not public, or the other side is none of
+    the categories."""
     order = order_in(node, columns)
     if order is None:
         return
@@ -268,7 +269,8 @@ def moment_of(text: str) -> datetime:
 
 
 def _check_zones(node: Call, columns: Columns) -> None:
-    """Times with a zone are compared in UTC; of a time without one nobody knows what it is there."""
+    """Refuse comparisons of times with a zone, which are in UTC, and times without one: their time in UTC is
+    unknown."""
     dates = {columns[arg.name].zoned: arg.name for arg in node.args if isinstance(arg, Column)}
     if len(dates) > 1:
         raise QueryRejected(
@@ -328,7 +330,7 @@ def _check_cast(node: Call, kind: str, columns: Columns) -> None:
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a row: nodes that are not null, nodes that are not zero, and limits on nodes."""
+    """Facts about a row: nodes that are not null, nodes that are not zero, and limits on nodes."""
 
     present: frozenset[Node] = frozenset()
     nonzero: frozenset[Node] = frozenset()
@@ -355,7 +357,7 @@ class Gap:
 
 
 def when_true(condition: Node | None) -> Facts:
-    """What a row satisfies if the condition is true of it."""
+    """The facts about a row for which the condition is true."""
     if not isinstance(condition, Call):
         return Facts(frozenset([condition])) if isinstance(condition, Column) else NOTHING
     op, args = condition.op, condition.args
@@ -375,7 +377,7 @@ def when_true(condition: Node | None) -> Facts:
 
 
 def when_not_true(condition: Node) -> Facts:
-    """What a row satisfies if the condition is false or null; only a test for null tells anything then."""
+    """The facts about a row for which the condition is false or null. Only a test for null gives facts."""
     if isinstance(condition, Call) and condition.op == "is null":
         return Facts(_read_strictly(condition.args[0]))
     if isinstance(condition, Call) and condition.op == "or":

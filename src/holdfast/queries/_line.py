@@ -173,7 +173,7 @@ _OF_TWO: dict[str, Callable[..., Query]] = {
 
 
 def _taken(kind: str, options: dict[str, Any]) -> dict[str, Any]:
-    """The options, none of which the verb does not know."""
+    """The options, checked: options that the verb does not have are refused."""
     unknown = next(
         (
             name

@@ -62,7 +62,7 @@ _UNBOUNDED = ("share", "quantile", "cdf", "histogram")
 
 MOST_OPERATIONS = 5_000
 """The most operations for one row that a question may take."""
-# So many shapes of questions are remembered for one table.
+# How many shapes of questions are kept for one table.
 _MOST_SHAPES = 1_000
 # How often the text of an operation's arguments is written out when the arguments are kept inside its domain.
 _COPIES = {
@@ -82,13 +82,13 @@ class Query(Record):
     """One question about a table; made by the functions of :mod:`holdfast.queries`, or by :func:`read`.
 
     ``kind`` is the statistic, one of ``KINDS``, and ``q`` the level of a quantile. ``guess`` is the answer
-    that whoever asks expects. ``expression`` is what is asked about. Some kinds are about an ``other`` value
-    of each row too, and some compare ``groups`` of rows, each given by a condition; a row is in the first
-    group whose condition is true of it. A question ``by`` some columns is one question for each of their
-    values. The ``bins`` of a histogram are their number, or their edges.
+    that you expect. ``expression`` is the value of each row. Some kinds also use an ``other`` value of each
+    row. Some compare ``groups`` of rows, each given by a condition; a row is in the first group whose
+    condition is true for it. A question ``by`` some columns is one question for each of their values. The
+    ``bins`` of a histogram are their number, or their edges.
 
     ``nulls`` says what a row without a value counts as: a number (for a share True or False), or ``"skip"``
-    to leave such rows out. Without it, a question is refused where nulls are to be expected. If one occurs
+    to leave such rows out. Without it, a question is refused if nulls are to be expected. If a null occurs
     anyway, it counts as the lowest value (``bounds[0]``, False, for a quantile minus infinity). In the filter
     ``where`` a null does not pass. Values outside ``bounds`` are clipped, and ``other`` values outside
     ``other_bounds``; with ``trained_bounds`` the training part proposes both.
@@ -126,12 +126,12 @@ class Query(Record):
 
     @property
     def needs_bounds(self) -> bool:
-        """Whether it is still to be said where values are clipped."""
+        """Whether the bounds at which values are clipped are still missing."""
         return self.bounds is None and self.kind not in _UNBOUNDED
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing of it is left to the training part: no range, no groups, and no table."""
+        """Whether the training part decides nothing about it: no range, no groups, and no table."""
         return not (self.groups or self.needs_bounds or self.is_table)
 
     @property
@@ -213,7 +213,7 @@ def _constant(value: float) -> str:
 
 
 def limits(query: Query) -> tuple[float, float]:
-    """Between what the statistic of ``query`` lies, whatever the rows are."""
+    """The limits of the statistic of ``query`` for any rows."""
     low, high = query.bounds or (-math.inf, math.inf)
     width = high - low
     across = 0.0 if query.other_bounds is None else query.other_bounds[1] - query.other_bounds[0]
@@ -240,7 +240,7 @@ def _quotients(u: tuple[float, float], v: tuple[float, float]) -> tuple[float, f
 
 
 def expanded_size(node: Node) -> int:
-    """How many operations the database is sent, at most."""
+    """How many operations are sent to the database, at most."""
     if not isinstance(node, Call):
         return 1
     return 1 + _COPIES.get(node.op, 1) * sum(expanded_size(arg) for arg in node.args)
@@ -371,7 +371,7 @@ class CheckedQuery:
 
 @dataclass(frozen=True)
 class _Facts:
-    """What a check finds out about a question, whatever numbers its columns are compared with; see
+    """The results of a check that do not depend on the numbers that columns are compared with; see
     :class:`CheckedQuery`. ``conditions`` names the values that are conditions and count 0 or 1."""
 
     reads: frozenset[str]
@@ -384,8 +384,8 @@ class _Facts:
 def check(query: Query, schema: Mapping[str, engines.Column], nullable: Collection[str]) -> CheckedQuery:
     """Check names, kinds and nulls; see :meth:`holdfast.queries.Query.check`.
 
-    What was found out about one question holds for all that differ from it only in the numbers that columns
-    are compared with. Not where an operation has no result for some numbers: there they decide.
+    The results for one question hold for all questions that differ only in the numbers that columns are
+    compared with. The exception is an operation without a result for some numbers: there the numbers decide.
     """
     schema = schema if isinstance(schema, engines.Schema) else engines.Schema(schema)
     nodes = _nodes_of(query)
@@ -426,7 +426,7 @@ def check(query: Query, schema: Mapping[str, engines.Column], nullable: Collecti
 
 
 def _facts_of(query: Query, schema: engines.Schema, nullable: frozenset[str]) -> _Facts:
-    """What the check finds out; refuses the question where it does not fit."""
+    """The results of the check. The question is refused if it does not fit."""
     columns, parts = schema.columns, query.parts
     for value in query.values:
         kinds = {"share": ("boolean",), "mean": ("number",), "quantile": ("number",)}
@@ -460,7 +460,7 @@ def _facts_of(query: Query, schema: engines.Schema, nullable: frozenset[str]) ->
 
 
 def _nodes_of(query: Query) -> dict[str, Node]:
-    """What is computed for each row, by name, where conditions are left as they are."""
+    """The expressions of each row by name. Conditions are left as they are."""
     computed = {"value": query.expression.node}
     if query.other is not None:
         computed["other"] = query.other.node
@@ -501,14 +501,14 @@ def _compared_texts(query: Query, columns: Mapping[str, engines.Column]) -> tupl
 
 
 def _first_gap(query: Query, columns: Mapping[str, engines.Column], nullable: frozenset[str]) -> Gap | None:
-    """Why a value of the question may be missing; None where none can be."""
+    """Why a value of the question may be missing; None if no value can be missing."""
     facts = when_true(query.where.node if query.where else None)
     gaps = (gap(value.node, columns, nullable, facts) for value in query.values)
     return next((reason for reason in gaps if reason is not None), None)
 
 
 def _supported(query: Query, schema: engines.Schema) -> None:
-    """Refuse what cannot be computed where the rows live as it is everywhere else."""
+    """Refuse a question that the database of the rows cannot compute exactly as all others do."""
     dialect, columns = schema.dialect, schema.columns
     if not dialect.lacking:
         return

@@ -4,8 +4,8 @@ A parser may take a time that grows with the square of the text, or faster. So t
 one pass of a lexer that takes the same time for every character. A text that is too long, nests too deep, or
 has signs that no allowed expression has, never reaches the parser.
 
-Whatever is not on the whitelist is refused, so that an expression is a function of one row and of nothing
-else: no subquery, no aggregate, no window, no parameter, no volatile or unlisted function.
+Everything that is not on the whitelist is refused. So an expression depends only on one row: no subquery, no
+aggregate, no window, no parameter, no volatile or unlisted function.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ MOST_CHARACTERS = 20_000
 MOST_TOKENS = 10_000
 MOST_DEEP = 80
 MOST_NODES = 5_000
-# No allowed expression has one; the parser says what to write instead of a few of them.
+# No allowed expression has these. For a few of them the parser says what to write instead.
 _MOST_ODD = 4
 _MOST_DOTS = 8
 
@@ -58,7 +58,7 @@ _MOST_DOTS = 8
 _TOKEN = re.compile(
     r"""
     \s++
-    | '(?:[^']|'')*+'?+             # a text; one that does not end goes on to the end
+    | '(?:[^']|'')*+'?+             # a text; without a closing quote, all of the rest
     | "(?:[^"]|"")*+"?+             # a name in quotes
     | --[^\n]*+                     # a comment
     | /\*(?:[^*]|\*(?!/))*+(?:\*/)?+
@@ -123,7 +123,7 @@ _CAST_TO = {
     "BOOLEAN": "as boolean",
 }
 _MOMENTS = frozenset(("DATE", "TIMESTAMP", "TIMESTAMPNTZ", "TIMESTAMPTZ", "DATETIME"))
-# How sqlglot marks what it has understood; these say nothing that changes the value of an allowed node.
+# Marks that sqlglot adds while it parses. They do not change the value of an allowed node.
 _HARMLESS = frozenset({"ignore_nulls", "typed", "safe", "nested", "big_int"})
 _FROM_WHICH_DAY = (
     "databases count the days of the week from different days: write isodow(t), Monday is 1, Sunday is 7"
@@ -327,8 +327,7 @@ def _describe(tree: Any, name: str) -> str:
 
 
 def _only(tree: Any, *expected: str) -> None:
-    """Refuse a node that carries anything besides what its reader looks at (DISTINCT, ORDER BY, SYMMETRIC,
-    ...)."""
+    """Refuse a node with parts that its reader does not read (DISTINCT, ORDER BY, SYMMETRIC, ...)."""
     for key, value in tree.args.items():
         if value and key not in expected and key not in _HARMLESS:
             raise _refuse(f"{key} in {_describe(tree, type(tree).__name__)}", f"allowed are {ALLOWED}")
@@ -388,7 +387,7 @@ def _binary(tree: Any, deep: int) -> Node:
 
 
 def _connected(tree: Any, deep: int) -> Node:
-    """A chain of and / or, which sqlglot nests to the left, becomes one flat node however long it is."""
+    """One flat node for a chain of and / or of any length. Sqlglot nests such a chain to the left."""
     kind, parts = type(tree), []
     while isinstance(tree, kind):
         _only(tree, "this", "expression")

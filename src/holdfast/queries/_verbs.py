@@ -25,7 +25,7 @@ _MOST_BINS = 1_000
 
 
 class Options(TypedDict, total=False):
-    """What may be said beside a question's own arguments; see :func:`share` for the meaning of each."""
+    """The further options of a question; see :func:`share` for the meaning of each."""
 
     where: ExpressionSource | None
     nulls: Nulls

@@ -1,5 +1,5 @@
-"""What a service keeps for its owner: datasets with their policies and epochs, boards, gates, people and what
-they may do, and copies of all of it. It knows nothing of HTTP.
+"""What a service keeps for its owner: datasets with their policies and epochs, boards, gates, people with
+their roles, and copies of all of it. It does not use HTTP.
 
 Users take these names from :mod:`holdfast.server`.
 """

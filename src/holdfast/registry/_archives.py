@@ -1,15 +1,15 @@
 """Signed archives: a whole service in one file (a backup), or one dataset in one file (a bundle).
 
-An archive is a tar file whose last member states the digest of every other one, and the service signs that
+An archive is a tar file. Its last member states the digest of every other member, and the service signs that
 statement with its key. An archive that was cut or changed is not opened.
 
 A backup holds the service's folder: account books, key, tokens, registrations, submissions and tables. It is
-taken while the service runs. It holds the private key, so it has mode 600 and belongs where the key may be.
+taken while the service runs. It holds the private key, so it has mode 600. Keep it as safe as the key.
 
-A bundle holds the registration of a dataset and its account books, and no rows. A bundle that is handed over
-to another service ends the account where it was, and that service goes on with it. Any other bundle is a
-copy: whoever imports it has the whole history and a closed account, because the original may go on. The books
-hold the secrets they were made with, so a bundle belongs where the service's folder may be.
+A bundle holds the registration of a dataset and its account books, and no rows. If a bundle is handed over to
+another service, the account ends here and that service continues it. Any other bundle is a copy: it has the
+whole history and a closed account, because the original may continue. The books hold the secrets they were
+made with, so keep a bundle as safe as the service's folder.
 """
 
 from __future__ import annotations
@@ -134,7 +134,8 @@ class OpenedArchive:
     manifest: bytes
 
     def stated(self, public_key: str) -> dict[str, Any]:
-        """What the statement says, if ``public_key`` signed it and every file is the one it speaks of."""
+        """What the statement says. It is refused if ``public_key`` did not sign it or a file differs from
+        its digest."""
         name = self.kind.name
         try:
             sealed = json.loads(self.manifest)
@@ -163,8 +164,8 @@ class OpenedArchive:
 
 
 def extract(file: Path | BinaryIO, folder: Path, kind: Kind) -> OpenedArchive:
-    """Write every file of an archive to a folder. Whether they are what was signed is for
-    :meth:`OpenedArchive.stated` to say."""
+    """Write every file of an archive to a folder. :meth:`OpenedArchive.stated` then checks that they are what
+    was signed."""
     called = getattr(file, "name", "The file") if not isinstance(file, Path) else str(file)
     cut = ArchiveError(f"{called} is not a {kind.name} of Holdfast, or it was cut. Nothing was restored.")
     digests: dict[str, str] = {}
@@ -210,7 +211,7 @@ _PUBLIC_KEY = re.compile(r"ed25519:[A-Za-z0-9_=+/-]{20,100}")
 
 @dataclass(frozen=True, repr=False)
 class Imported(Record):
-    """A dataset that was imported: whether its account goes on here, and its lines."""
+    """A dataset that was imported: whether its account continues here, and its lines."""
 
     name: str
     open: bool
@@ -226,13 +227,13 @@ class Bundles:
 
     @contextmanager
     def exported(self, person: Person, name: str, to: str | None) -> Iterator[Path]:
-        """A bundle of a dataset, in a file that is gone afterwards.
+        """A bundle of a dataset, in a temporary file.
 
         Args:
             person: Who exports it.
             name: The dataset.
-            to: The public key of the service that goes on with the account; None for a copy. The account
-                ends here before the file is written.
+            to: The public key of the service that continues the account; None for a copy. With a key, the
+                account ends here before the file is written.
         """
         self._datasets.require_registered(name)
         if to is not None and not _PUBLIC_KEY.fullmatch(to):
@@ -307,8 +308,8 @@ class Bundles:
             return Imported(now, to is not None, sender, sum(head.sequence for head in heads))
 
     def _place_books(self, staged: Path, before: str, now: str, numbers: list[int]) -> None:
-        """Put the books where those of this service are, under their names here. What an import that was cut
-        short has placed stays."""
+        """Put the books where those of this service are, under their names here. Books that an interrupted
+        import has placed stay."""
         for number in numbers:
             name = book_name_of(now, number)
             path = (staged / f"{book_name_of(before, number)}.holdfast").rename(staged / f"{name}.new")
@@ -350,7 +351,7 @@ def _planned(epoch: dict[str, Any]) -> Planned:
 
 
 def _checked_bundle_books(folder: Path, stated: list[dict[str, Any]]) -> list[BookHead]:
-    """How the books of a bundle end, once their chains and sums are found right."""
+    """How the books of a bundle end. A book with a wrong chain or sum is refused."""
     heads = [BookHead(**head) for head in stated]
     for head in heads:
         path = folder / f"{head.name}.holdfast"
@@ -365,7 +366,7 @@ _SQLITE = b"SQLite format 3\x00"
 _BESIDE = ("-wal", "-shm", "-journal")
 _TRIES = 5
 # Tables that a service with books in PostgreSQL keeps in the database, and the files that they are copied to.
-# Left out are sessions, and claims of rows, which the first start makes anew.
+# Sessions are left out. Claims of rows are left out too: the first start makes them again.
 _REGISTRATIONS = {
     "tokens": TOKENS_SCHEMA,
     "datasets": DATASETS_SCHEMA + EPOCHS_SCHEMA + STATES_SCHEMA,
@@ -392,7 +393,7 @@ class Backup(Record):
 
 @dataclass(frozen=True, repr=False)
 class Behind(Record):
-    """A book that a witness saw with more lines than the backup has: the account must be closed."""
+    """A book that had more lines in a witness file than it has in the backup. Close its account."""
 
     name: str
     restored: int
@@ -401,7 +402,7 @@ class Behind(Record):
 
 @dataclass(frozen=True, repr=False)
 class Restored(Record):
-    """What was restored, and which books are behind what a witness saw."""
+    """What was restored, and which books have fewer lines than a witness file shows."""
 
     home: str
     created: int
@@ -416,8 +417,8 @@ def back_up(
 ) -> Backup:
     """Write a backup of the service in ``home`` to ``file``, which must not exist. The service may run.
 
-    Guarantee: every answer that was given before the call is in it; every file in it has its digest in a
-    statement that the service's key signs.
+    Guarantee: every answer that was given before the call is in the backup. Every file in it has its digest
+    in a statement that the service's key signs.
 
     Args:
         home: the service's folder.
@@ -470,8 +471,8 @@ def back_up(
 
 
 def _stage(home: Path, books: str | None, staged: Path) -> list[BookHead]:
-    """Copies of the books, and then of the registrations. A book is made before its registration is written:
-    if there is no new book after both, no registration is without its book."""
+    """Copy the books, and then the registrations. A book is made before its registration is written. So if
+    no new book appears during both copies, every registration has its book."""
     place = books if books is not None else home / "books"
     for _ in range(_TRIES):
         for old in staged.iterdir():
@@ -489,8 +490,8 @@ def _stage(home: Path, books: str | None, staged: Path) -> list[BookHead]:
 
 
 def _copy_registrations(url: str, folder: Path) -> None:
-    """Copy tokens, policies and what is registered from the database of the books to files, as a service with
-    books in files has them. A service that is restored takes them over at its first start."""
+    """Copy tokens, policies and registrations from the database of the books to files, in the form that a
+    service with books in files uses. A restored service reads them at its first start."""
     store = PostgresStore(url)
     try:
         for kind, schema in _REGISTRATIONS.items():
@@ -521,14 +522,14 @@ def _members(folder: Path) -> Iterator[tuple[str, Path]]:
 
 def _add_plain(archive: tarfile.TarFile, home: Path, tables: Path) -> list[dict[str, Any]]:
     """Every other file of the service's folder, but for books and tables."""
-    # A mark says how far a book has come, and is there to be elsewhere than the book's copies.
+    # A mark shows how far a book has come. It must not be kept with copies of the book.
     inside = (home / "books", home / "data", home / "marks", home / "owner-token", tables)
     subjects = []
     for name, path in _members(home):
         beside = name.endswith(_BESIDE) or any(part.startswith(".") for part in Path(name).parts)
         if beside or any(path.is_relative_to(folder) for folder in inside) or _is_sqlite(path):
             continue
-        with suppress(FileNotFoundError):  # It was there for a moment.
+        with suppress(FileNotFoundError):  # The file was removed meanwhile.
             subjects.append(add_file(archive, name, path))
     return subjects
 
@@ -547,9 +548,9 @@ def restore(
 ) -> Restored:
     """Make the folder of a service from a backup. ``home`` must not exist, or be empty.
 
-    Guarantee: either everything in the backup was there, unchanged and whole, and ``home`` is complete; or
-    nothing is left behind. With ``public_key`` the holder of that key made the backup; without it, whoever
-    made the backup had the key that is in it.
+    Guarantee: if it returns, everything in the backup was there, unchanged and whole, and ``home`` is
+    complete. Otherwise nothing is left behind. With ``public_key``, the holder of that key made the backup.
+    Without it, the backup was made by someone with the key that is in it.
 
     Args:
         file: the backup.
@@ -601,7 +602,7 @@ def _checked_backup_books(staged: Path, stated: dict[str, Any]) -> list[BookHead
 
 
 def _move_sources(staged: Path, before: Path, now: Path) -> None:
-    """Let registrations name the tables where they are now. Addresses of databases stay as they are."""
+    """Update the registrations to the new places of the tables. Addresses of databases stay as they are."""
 
     def moved(source: str) -> str:
         path = Path(source)
@@ -624,7 +625,7 @@ def _move_sources(staged: Path, before: Path, now: Path) -> None:
 
 
 def _behind(heads: list[BookHead], seen: Iterable[Checkpoint]) -> list[Behind]:
-    """Books of which a witness saw more lines, and books that are not in the backup at all."""
+    """Books with more lines in the witness file than here, and books that are not in the backup at all."""
     restored = {head.book: head for head in heads}
     newest: dict[str, Checkpoint] = {}
     for checkpoint in seen:
@@ -644,7 +645,7 @@ def _is_sqlite(path: Path) -> bool:
 
 
 def _sync(folder: Path) -> None:
-    """Put the names of all files on disk."""
+    """Make sure that the names of all files are on disk."""
     for path in (folder, *(path for path in folder.rglob("*") if path.is_dir())):
         path.chmod(0o700)
         descriptor = os.open(path, os.O_RDONLY)

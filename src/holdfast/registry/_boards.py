@@ -63,8 +63,8 @@ class Received(Record):
 class Boards:
     """All boards of a service, opened when they are first needed.
 
-    Each board has a lock of its own for what takes long: opening its labels, and ending its blind phase. A
-    board that is open is found without it, so nobody waits for another one's.
+    Each board has a lock of its own for slow work: opening its labels, and ending its blind phase. Looking up
+    a board that is open does not need that lock, so nobody waits for another board.
     """
 
     def __init__(self, home: Path, places: Places, contents: Contents) -> None:
@@ -79,7 +79,7 @@ class Boards:
         adopt(self._database, home / "boards.sqlite", "waiting", ("board", "submission", "person"))
 
     def register(self, name: str, source: str, terms: dict[str, Any], *, blind: bool) -> Board:
-        """Open a board on a table of labels; whatever is wrong with it is said now.
+        """Open a board on a table of labels. Errors in the table or the terms are raised now.
 
         ``terms`` are those of :class:`~holdfast.guard.Board` and the ``rate`` at which a person may submit.
         """
@@ -151,7 +151,7 @@ class Boards:
         return board.submit(predictions, asker=Asker(person.account, permit=permit))
 
     def _put_by(self, name: str, board: Board, person: Person, predictions: Any) -> Received | None:
-        """Let a submission wait for the end of the blind phase; None if that has come meanwhile."""
+        """Keep a submission until the end of the blind phase; None if that phase has ended meanwhile."""
 
         def waits(key: str) -> bool:
             query = "SELECT 1 FROM [waiting] WHERE board = ? AND submission = ?"
@@ -171,10 +171,10 @@ class Boards:
         return Received(key, person.account) if waits(key) else None
 
     def _require_rate_unseen(self, name: str, person: Person) -> None:
-        """Count and limit what the account does not see: submissions that are only kept, and choices of
+        """Count and limit what the account does not record: submissions that are only kept, and choices of
         finalists."""
         now = int(time.time())
-        # A time that is still to come was written before the clock went back, and locks nobody out.
+        # A time in the future was written before the clock went back, and locks nobody out.
         self._database.execute(
             "DELETE FROM [received] WHERE at <= ? OR at >= ?", (now - Balance.window, now + Balance.window)
         )
@@ -195,14 +195,14 @@ class Boards:
         return int(count)
 
     def submissions(self, name: str, by: str | None = None) -> list[Submission | Received]:
-        """What was submitted, in order: with what each was told, then those that wait for the end of the
-        blind phase. ``by`` is the person whose submissions are wanted; None for those of all."""
+        """All submissions, in order: first the scored ones with their results, then those that wait for the
+        end of the blind phase. With ``by``, only the submissions of this person."""
         board = self.get(name)
         rows = self._database.execute(
             "SELECT submission, person FROM [waiting] WHERE board = ? ORDER BY rowid", (name,)
         ).fetchall()
         scored = board.submissions(by)
-        # What was scored since the rows were read is listed once.
+        # A submission that was scored since the rows were read is listed once.
         keys = {submission.key for submission in scored}
         waiting = [
             Received(key, person) for key, person in rows if (by is None or person == by) and key not in keys
@@ -219,10 +219,10 @@ class Boards:
         return self.get(name).choose_finalists(keys, by=person.account, permit=permit)
 
     def unblind(self, name: str) -> list[Received]:
-        """End the blind phase: score what waits, as one batch in the order it came; returns what could not be
-        scored.
+        """End the blind phase: score the waiting submissions as one batch, in the order they came. Returns
+        those that could not be scored.
 
-        A submission waits until it is settled, and the board stays blind until nothing waits, so this can be
+        A submission waits until it is settled, and the board stays blind until none waits. So this can be
         called again after a crash at any point.
         """
         board = self.get(name)
@@ -283,8 +283,8 @@ def _board_taken(name: str) -> InvalidArgument:
 
 
 def _require_few_labels(source: str) -> None:
-    """Refuse labels that would not fit in memory; a board holds them there. What a plain file has is bounded
-    by its size; any other source says how many rows it has before they are read."""
+    """Refuse labels that would not fit in memory, where a board keeps them. The size of a plain file bounds
+    its rows. Any other source gives its number of rows before they are read."""
     if source.lower().endswith(_PLAIN) and "://" not in source:
         few = Path(source).stat().st_size <= _MOST_LABEL_BYTES
     else:
@@ -347,7 +347,7 @@ class Gates:
         rate: int = RATE,
         **terms: Any,
     ) -> Gate:
-        """Open a gate for an incumbent; whatever is wrong with it is said now, and leaves nothing behind.
+        """Open a gate for an incumbent. Errors are raised now, and then nothing is left behind.
 
         Args:
             name: what the gate is called.
@@ -372,7 +372,7 @@ class Gates:
             "reading": reading,
             **terms,
         }
-        Gate(None, **terms).close()  # A mistake is found here, before there is a book.
+        Gate(None, **terms).close()  # This checks the terms before there is a book.
         with self._lock:
             if name in self.names():
                 raise _gate_taken(name)
@@ -481,7 +481,7 @@ def result_pieces(place: str, options: dict[str, Any]) -> Iterator[Any]:
 
 
 def unknown_gate(name: str) -> Unknown:
-    """The error for a gate that is not there, or out of reach. It is not said which."""
+    """The error for a gate that does not exist or is out of reach. It does not say which."""
     return Unknown(f"There is no gate {name!r} that this token reaches.")
 
 

@@ -1,4 +1,4 @@
-"""The datasets of one service: where their rows are, what was agreed, and one account for every epoch."""
+"""The datasets of one service: where their rows are, their policies, and one account for every epoch."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ _log = logging.getLogger("holdfast.server")
 class Dataset:
     """One epoch of a dataset that is open: its policy, its guard and the book the guard writes to.
 
-    ``planned`` is what was written down when it was opened, and ``earlier`` are the epochs before it where
-    it stands for the whole dataset.
+    ``planned`` is what was recorded when it was opened. ``earlier`` has the epochs before it, if this epoch
+    stands for the whole dataset.
     """
 
     name: str
@@ -82,8 +82,8 @@ class Dataset:
         precise: bool = False,
         nats: float | None = None,
     ) -> Answer:
-        """Answer a question for a person, within their share and their rate; what was answered before is
-        free of both. A request that was answered in an earlier epoch has that answer."""
+        """Answer a question for a person, within their share and their rate. A recorded answer uses up
+        neither. A request that was answered in an earlier epoch returns that answer."""
         asked = self._asked_in(request)
         return asked.guard.ask(question, precise=precise, nats=nats, asker=asked._asker(person, request))
 
@@ -96,7 +96,7 @@ class Dataset:
     def curve(
         self, person: Person, question: str, *, precise: bool = False, nats: float | None = None
     ) -> Curve:
-        """Tell a whole distribution, within the person's share and rate."""
+        """Answer a question for a whole distribution, within the person's share and rate."""
         return self.guard.curve(question, precise=precise, nats=nats, asker=self._asker(person, ""))
 
     def discover(self, person: Person, claim: str, rate: float) -> Discovery:
@@ -106,8 +106,9 @@ class Dataset:
     def ask_all(
         self, person: Person, questions: Sequence[tuple[str, str, float | None]], *, stop: bool = False
     ) -> list[Answer | HoldfastError]:
-        """Several questions with their requests and wished nats, asked together: for each its answer, or why
-        it is refused; with ``stop`` up to the first refusal. All are checked before anything is asked."""
+        """Ask several questions together, each with its request and wished nats. Returns for each its answer,
+        or why it is refused; with ``stop`` only up to the first refusal. All questions are checked before the
+        first is asked."""
         epochs = [self._asked_in(request) for _, request, _ in questions]
         outcomes: list[Answer | HoldfastError] = []
         for epoch, group in groupby(zip(epochs, questions, strict=True), key=lambda pair: pair[0]):
@@ -120,8 +121,8 @@ class Dataset:
         return outcomes
 
     def ask_apart(self, questions: Sequence[tuple[Person, str, Context]]) -> list[Answer | HoldfastError]:
-        """Questions of people who wait for the same turn, each with the context of its request: for each its
-        answer, or why it is refused. They are no batch."""
+        """Ask questions of people who wait for the same turn, each with the context of its request. Returns
+        for each its answer, or why it is refused. The questions are not a batch."""
         asked = [
             (question, replace(self._asker(person, ""), context=context))
             for person, question, context in questions
@@ -131,9 +132,9 @@ class Dataset:
     def preview(
         self, person: Person, question: str, *, precise: bool = False, nats: float | None = None
     ) -> Preview:
-        """What the question would cost this person, and whether it would be refused: by the account, or by
-        what is left of their share. A rate passes, so a preview leaves it out. Never opens the protected
-        rows."""
+        """What the question would cost this person, and whether the account or the rest of their share would
+        refuse it. A preview ignores the rate, because that limit lasts only a minute. It never opens the
+        protected rows."""
 
         def permit(balance: Balance, price: int) -> None:
             self.policy.require_share(person, balance, price)
@@ -142,14 +143,14 @@ class Dataset:
         return self.guard.cost_preview(question, precise=precise, nats=nats, asker=asker)
 
     def report(self, person: Person, questions: Sequence[str]) -> Report:
-        """The last word, if the policy lets this person give it: ends the account of this epoch."""
+        """Give the report, if the policy allows it for this person. It ends the account of this epoch."""
         self.policy.require_reporter(person)
         return self.guard.report(questions, asker=Asker(person.account))
 
     @cached_property
     def columns(self) -> list[dict[str, Any]]:
-        """The columns with what the training rows show of each. These rows never change, so they are looked
-        at once."""
+        """The columns, with what the training rows show of each. These rows never change, so they are read
+        only once."""
         return column_data(self.guard.schema, self.guard.training_rows(), pictures=True)
 
     @property
@@ -167,7 +168,7 @@ class Dataset:
         return {"address": address, "since": self.planned.since, **standing(self.guard)}
 
     def _asked_in(self, request: str) -> Dataset:
-        """The epoch that a request was made in before; else this one."""
+        """The earlier epoch in which this request was made, or else this epoch."""
         if not (request and self.earlier):
             return self
         return next((epoch for epoch in self.earlier if epoch.book.requested(request) is not None), self)
@@ -189,7 +190,7 @@ class Dataset:
 class Datasets:
     """All datasets of a service, opened when they are first needed.
 
-    Each dataset has a lock of its own for opening its rows: nobody waits for rows of another one.
+    Each dataset has a lock of its own for opening its rows, so nobody waits for the rows of another dataset.
     """
 
     def __init__(self, home: Path, places: Places, contents: Contents, store: Store | None = None) -> None:
@@ -198,7 +199,7 @@ class Datasets:
         self._opening: dict[str, RLock] = {}
         self._open: dict[str, Dataset] = {}
         self._current: set[str] = set()  # Of these every epoch is open.
-        self._dropped: list[Dataset] = []  # Not served any more; somebody may still be answered by them.
+        self._dropped: list[Dataset] = []  # No longer served, but a question may still be running.
         self._changes = -1
         self._database = places.store("datasets") if store is None else store
         self._database.make(DATASETS_SCHEMA)
@@ -209,9 +210,9 @@ class Datasets:
         adopt(self._database, home / "datasets.sqlite", "dataset_states", STATE_COLUMNS)
 
     def register(self, name: str, source: str, policy: Policy) -> Dataset:
-        """Take in a table: a file among the sources, or a table of a database that the operator allows. It is
-        opened once, so that whatever is wrong with it is said now. Rows that are registered already, under
-        any name, are refused."""
+        """Register a table: a file among the sources, or a table of a database that the operator allows. It
+        is opened once, so its errors are raised now. Rows that are already registered under any name are
+        refused."""
         _require_dataset_name(name)
         source = self._places.allowed(source)
         with self._opening_of(name), self._places.without_paths():
@@ -231,8 +232,8 @@ class Datasets:
     def take_in(
         self, name: str, policy: Policy, planned: Sequence[Planned], place_books: Callable[[], None]
     ) -> Dataset:
-        """Register a dataset that has books already, which ``place_books`` puts where books are. Its rows are
-        among the sources, and are those of its books."""
+        """Register a dataset that already has books. ``place_books`` puts them with the books of the service.
+        The rows must be among the sources and must be the rows of these books."""
         _require_dataset_name(name)
         sources = [self._places.allowed(epoch.arrived.source) for epoch in planned]
         planned = [
@@ -258,7 +259,7 @@ class Datasets:
         return opened
 
     def registration(self, name: str) -> dict[str, Any]:
-        """What was written down of a dataset: its policy, and where the rows of each epoch are."""
+        """What was recorded about a dataset: its policy, and where the rows of each epoch are."""
         source, policy = self._registration(name)
         later = [epoch for epoch in self._epochs.after(name, 1) if epoch.whole]
         since = next((epoch.since for epoch in self._epochs.after(name, 0) if epoch.number == 1), None)
@@ -285,11 +286,11 @@ class Datasets:
         return self._contents.claim(open_rows(place), place, "dataset", name)
 
     def next_epoch(self, name: str, arrived: Arrived, request: str = "") -> Dataset:
-        """Open an epoch with an account of its own for rows that arrived later; the same ``request`` again
-        returns it as it is.
+        """Open an epoch with an account of its own for rows that arrived later. The same ``request`` again
+        returns the same epoch.
 
-        Guarantee: that of :meth:`holdfast.Guard.next_epoch`. However the service ends, the next start has
-        either the epoch before or the whole new one.
+        Guarantee: that of :meth:`holdfast.Guard.next_epoch`. After any crash, the next start has either the
+        epoch before or the whole new epoch.
         """
         base, number = named(name)
         arrived = replace(arrived, source=self._places.allowed(arrived.source))
@@ -330,7 +331,7 @@ class Datasets:
         return [name for (name,) in rows]
 
     def require_registered(self, name: str) -> None:
-        """Refuse a name that no dataset has, and one whose dataset was deleted."""
+        """Refuse the name of an unknown or deleted dataset."""
         state = self.states.of(name)
         if state == DELETED:
             raise Deleted(name)
@@ -345,8 +346,8 @@ class Datasets:
         return [book_name_of(name, number) for number in (1, *later)]
 
     def book_of(self, name: str) -> Book:
-        """The book of a dataset, or of one of its epochs, whether it is served or not. Opens no rows; whoever
-        asks for it closes it."""
+        """The book of a dataset, or of one of its epochs, whether it is served or not. Opens no rows. The
+        caller closes the book."""
         base, number = named(name)
         names = self.book_names(base)
         book_name = names[-1] if number is None else book_name_of(base, number)
@@ -355,14 +356,14 @@ class Datasets:
         return self._places.book(book_name)
 
     def drop(self, name: str) -> None:
-        """Let go of a dataset whose state has changed. Whoever is being answered just now still is."""
+        """Remove a dataset whose state has changed. Questions that are running are still answered."""
         with self._lock:
             self._current.discard(name)
             if name in self._open:
                 self._dropped.append(self._open.pop(name))
 
     def take_up_terms(self, name: str) -> None:
-        """Let the terms hold that the books of a dataset say, here and in every other process."""
+        """Apply the terms that the books of a dataset state, here and in every other process."""
         self.states.announce_terms(name)
         with self._opening_of(name), self._lock:
             if name in self._open:
@@ -380,8 +381,8 @@ class Datasets:
         raise _unknown(name)
 
     def at_hand(self, name: str) -> Dataset | None:
-        """The same if it is open with all its epochs and nobody changed the list since; None if it has to be
-        looked for. Opens nothing."""
+        """The same dataset if it is open with all its epochs, and the list was not changed since. Otherwise
+        None, and :meth:`get` has to open it. Opens nothing."""
         base, number = named(name)
         changes = self._database.changes()
         with self._lock:
@@ -393,11 +394,11 @@ class Datasets:
         return next((epoch for epoch in newest.epochs if epoch.guard.epoch.number == number), None)
 
     def is_open(self, name: str) -> bool:
-        """Whether this process has opened the dataset, as far as it knows. Looks at nothing outside it."""
+        """Whether this process has opened the dataset. Looks only at the memory of this process."""
         return named(name)[0] in self._open
 
     def epochs(self, name: str) -> tuple[Dataset, ...]:
-        """Every epoch of the dataset of this name, or of that one of its epochs."""
+        """Every epoch of the dataset of this name. For the name of one epoch, only that epoch."""
         return self._newest(named(name)[0]).epochs
 
     def close(self) -> None:
@@ -444,7 +445,7 @@ class Datasets:
             return newest
 
     def _registered(self, name: str) -> bool:
-        """Whether a dataset of this name was ever registered, whatever became of it."""
+        """Whether a dataset of this name was ever registered, also if it is archived or deleted now."""
         return self._registration(name) is not None
 
     def _registration(self, name: str) -> Any:
@@ -453,8 +454,8 @@ class Datasets:
         ).fetchone()
 
     def _with_terms(self, newest: Dataset) -> Dataset:
-        """A dataset with the terms that its books say hold now: those of an epoch hold for the ones after it
-        too, until one has its own."""
+        """A dataset with the terms that its books state now. The terms of an epoch hold for later epochs too,
+        until an epoch has its own terms."""
         row = self._registration(newest.name)
         if row is None:  # It is being registered.
             return newest
@@ -471,7 +472,7 @@ class Datasets:
         row = self._registration(name)
         if row is None:
             raise _unknown(name)
-        # A dataset that was registered before epochs were written down has nothing here.
+        # A dataset that was registered before epochs were recorded has no entry here.
         since = next((planned.since for planned in self._epochs.after(name, 0) if planned.number == 1), None)
         planned = Planned(1, Arrived(row[0]), "", since, whole=True)
         opened = self._opened(name, Policy(**json.loads(row[1])), planned)
@@ -479,17 +480,15 @@ class Datasets:
         return opened
 
     def _caught_up(self, newest: Dataset) -> Dataset:
-        """A dataset with all its epochs, those included whose opening was cut short."""
+        """A dataset with all its epochs, including those whose opening was interrupted."""
         for planned in self._epochs.after(newest.name, newest.guard.epoch.number):
             if not planned.whole:
                 if newest.book.about(EpochLink.ANNOUNCED, "act") is None:
-                    break  # Nothing came of it.
+                    break  # This epoch was never opened.
                 try:
                     newest = self._after(newest, planned)
                 except HoldfastError as error:
-                    _log.error(
-                        "epoch %d of %s cannot be gone on with: %s", planned.number, newest.name, error
-                    )
+                    _log.error("epoch %d of %s cannot be continued: %s", planned.number, newest.name, error)
                     break
                 self._epochs.settle(newest.name, planned)
             else:
@@ -497,7 +496,7 @@ class Datasets:
         return newest
 
     def _require_new(self, newest: Dataset, source: str) -> None:
-        """Refuse the rows of an earlier epoch: they stay where they were."""
+        """Refuse the rows of an earlier epoch as a new epoch."""
         for epoch in newest.epochs:
             if epoch.planned.arrived.source == source:
                 raise InvalidArgument(
@@ -509,7 +508,7 @@ class Datasets:
                 )
 
     def _after(self, before: Dataset, planned: Planned) -> Dataset:
-        """The epoch after another, opened or gone on with."""
+        """The epoch after another one, newly opened or continued."""
         policy = planned.arrived.policy(before.policy)
         place = self._places.place(planned.arrived.source)
         arrived = replace(planned.arrived, source=place)
@@ -544,7 +543,7 @@ def book_name_of(name: str, epoch: int) -> str:
 
 def _require_dataset_name(name: str) -> None:
     require_name(name)
-    if name.startswith("board-"):  # The book of a board is named so, and a book is for one account.
+    if name.startswith("board-"):  # Books of boards have such names, and a book is for one account.
         raise InvalidArgument("name", "one that does not begin with 'board-'", name, of="a dataset")
 
 
@@ -557,5 +556,5 @@ def _taken(name: str) -> InvalidArgument:
 
 
 def _reason(error: Exception) -> str:
-    """What goes wrong with a file may be said; what a library says may quote a row."""
+    """The reason that may be shown: an error of a file as it is. The text of a library may quote a row."""
     return str(error) if isinstance(error, HoldfastError) else type(error).__name__

@@ -1,7 +1,7 @@
-"""People: tokens that are stored as digests only, with a role, a reach and an end; and who may do what.
+"""People and what they may do. Tokens are stored as digests only, with a role, a reach and an end.
 
-One table of roles and reach for every route is looked up before a route runs. A route that is not in the
-table is refused, whoever asks. No route checks roles by itself.
+One table has the roles and the reach for every route. It is looked up before a route runs. A route that is
+not in the table is refused to everybody. No route checks roles by itself.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ _COLUMNS = "identity, name, team, role, dataset, expires, revoked"
 
 
 class Refused(HoldfastError):
-    """The token is unknown, expired or revoked, or does not reach this far. It is not said which."""
+    """The token is unknown, expired or revoked, or does not reach this thing. The error does not say
+    which."""
 
 
 class Forbidden(Refused):
@@ -60,8 +61,8 @@ class Grant(NamedTuple):
 class Person(Record):
     """Who holds a token or a session: a name in a team, a role, and what it reaches.
 
-    ``dataset`` is "dataset:NAME", "board:NAME", "gate:NAME", or "*" for everything. Somebody who signed in by
-    a provider may have other roles for other things (``also``).
+    ``dataset`` is "dataset:NAME", "board:NAME", "gate:NAME", or "*" for everything. A person who signed in
+    with a provider may have further roles for other things (``also``).
     """
 
     identity: str
@@ -90,7 +91,7 @@ class Person(Record):
 
     @property
     def account(self) -> str:
-        """The name under which prices are recorded: a team's people can be added up."""
+        """The name under which prices are recorded. It has the team, so a team's prices can be summed."""
         return f"{self.team}/{self.name}"
 
     def reaches(self, kind: str, name: str) -> bool:
@@ -99,18 +100,18 @@ class Person(Record):
         return any(grant.reaches(kind, name) for grant in self.grants)
 
     def covers(self, scope: str) -> bool:
-        """Whether the token reaches all that one with this scope does: an owner gives, lists and takes only
-        such tokens."""
+        """Whether the token reaches all that a token with this scope reaches. An owner gives, lists and
+        revokes only such tokens."""
         return any(grant.dataset in ("*", scope) for grant in self.grants)
 
 
 class Tokens:
     """The tokens of one service. What is stored cannot be turned back into a token.
 
-    Guarantee: a token has 256 random bits; the store holds SHA-256 digests, and looks them up by digest, so
-    neither the file nor the time a look-up takes helps to guess one. A revoked token ends at once, on every
-    machine that shares the store. Expiry follows the machine's clock: one that goes back makes tokens last
-    longer, and locks nobody out.
+    Guarantee: a token has 256 random bits. The store has SHA-256 digests, and looks tokens up by digest. So
+    neither the file nor the time of a look-up helps to guess a token. A revoked token ends at once, on every
+    machine that shares the store. Expiry follows the machine's clock. A clock that goes back makes tokens
+    last longer, and locks nobody out.
 
     Args:
         place: The file of the tokens, or a store that is open.
@@ -130,7 +131,7 @@ class Tokens:
         days: float = 90,
         by: Person | None = None,
     ) -> tuple[str, Person]:
-        """A new token, shown this once, and who it stands for: :meth:`draft` and :meth:`keep` in one.
+        """A new token, shown only this once, and its holder: :meth:`draft` and :meth:`keep` in one.
 
         Args:
             name: The person's name.
@@ -154,9 +155,9 @@ class Tokens:
         days: float = 90,
         by: Person | None = None,
     ) -> tuple[str, Person]:
-        """A token that is valid once it is kept, and who it stands for.
+        """A new token and its holder. The token is valid after :meth:`keep`.
 
-        ``name`` and ``team`` are recorded with every question, ``role`` says what the person may do, and
+        ``name`` and ``team`` are recorded with every question. ``role`` says what the person may do, and
         ``days`` how long the token is valid. ``dataset`` says what it reaches: "dataset:NAME", or NAME alone,
         which means the same; "board:NAME"; "gate:NAME"; or "*" for everything. A participant reaches boards
         and gates only. A submitter may only submit to one gate. ``by`` is the owner who gives it; a reach
@@ -213,8 +214,8 @@ class Tokens:
     ) -> Person | None:
         """The holder of a token with another ``role``, another reach (``dataset``) or another end (in
         ``days`` from now). :meth:`write` records the change. None if there is no token with this
-        ``identity``, it was revoked, or the owner ``by`` does not reach it. The name and the team stay: what
-        they spent is recorded under them."""
+        ``identity``, it was revoked, or the owner ``by`` does not reach it. The name and the team stay,
+        because what was spent is recorded under them."""
         person = self.find(identity, by=by)
         if person is None or person.revoked:
             return None
@@ -240,11 +241,11 @@ class Tokens:
         return person if person is None or by is None or by.covers(person.dataset) else None
 
     def name_kinds(self, *, datasets: Collection[str], boards: Collection[str]) -> None:
-        """Rewrite tokens of earlier versions, which hold a name and not what it names. They become
-        "dataset:NAME" if the name is one of ``datasets``, and "board:NAME" if it is only one of ``boards``.
+        """Rewrite tokens of earlier versions, which have a name without its kind. They become "dataset:NAME"
+        if the name is one of ``datasets``, and "board:NAME" if it is only one of ``boards``.
 
-        Where both have the name, the token reaches the dataset only: nobody can know which one it was given
-        for. A service does this at every start.
+        If a dataset and a board have the name, the token reaches the dataset only, because its purpose is
+        unknown. A service does this at every start.
         """
         for (name,) in self._database.execute("SELECT DISTINCT dataset FROM [tokens]"):
             if name != "*" and ":" not in name:
@@ -260,11 +261,12 @@ class Tokens:
 
     @property
     def remote(self) -> bool:
-        """Whether to look up a token may take as long as a network does."""
+        """Whether looking up a token needs the network."""
         return self._database.remote
 
     def all(self, *, by: Person | None = None) -> list[Person]:
-        """Everyone who was ever given a token, newest first; those that the owner ``by`` reaches."""
+        """Everyone who ever had a token, newest first. With an owner ``by``, only those that the owner
+        reaches."""
         everyone = self._select("ORDER BY rowid DESC")
         return [person for person in everyone if by is None or by.covers(person.dataset)]
 
@@ -282,7 +284,7 @@ class Tokens:
 
 
 def _checked_reach(role: str, dataset: str, by: Person | None) -> str:
-    """What a token with this role reaches, if it may, and if the owner ``by`` may give it."""
+    """The reach of a token, checked: the role must allow it, and the owner ``by`` must be able to give it."""
     checks.choice(role, "role", ROLES, of="Tokens.issue")
     dataset = scope_of(dataset)
     if by is not None and not by.covers(dataset):
@@ -328,9 +330,9 @@ _EVERYBODY = (*_WATCHERS, "submitter")
 class Rule:
     """What a route needs of a token: one of the ``roles``, and a ``reach``.
 
-    The reach is "dataset", "board" or "gate" where the token has to reach the one that the address names;
-    "everything" where only a token for all of the service will do; "own" where the route deals with nothing
-    but what the token reaches; and "public" where no token is needed.
+    The reach is "dataset", "board" or "gate" if the token must reach the thing that the address names. It is
+    "everything" if only a token for the whole service is enough, and "own" if the route uses only what the
+    token reaches. It is "public" if no token is needed.
     """
 
     roles: tuple[str, ...]
@@ -342,8 +344,8 @@ class Rule:
         return self.reach == "public"
 
     def require(self, person: Person, name: str | None) -> Person:
-        """Refuse who has none of the roles, and what the token does not reach. ``name`` is the one in the
-        address. Returns the person in the role that the rule is about."""
+        """Refuse a person who has none of the roles, or whose token does not reach ``name``, the name in the
+        address. Returns the person with the role that fits the rule."""
         fitting = tuple(grant for grant in person.grants if grant.role in self.roles)
         if not fitting:
             raise Forbidden(
@@ -361,7 +363,7 @@ class Rule:
                 )
         else:
             reaching = [grant for grant in fitting if grant.reaches(self.reach, named(name or "")[0])]
-            # No database can be asked for text with NUL in it, and nothing has such a name.
+            # Databases do not accept text with NUL, and nothing has such a name.
             if not reaching or "\0" in (name or ""):
                 raise Unknown(f"There is no {self.reach} {name!r} that this token reaches.")
         return person.acting(reaching[0])

@@ -1,17 +1,18 @@
 """What an owner decides about a dataset: its policy and terms, its epochs, and whether it is served.
 
 The policy is fixed before the first question. Terms (shares, the rate, and who may give the report) may
-change while people ask. The account book decides which terms hold: its last line about them. So a change is
-one write, every process has it, and auditors see who made it. Terms hold for their epoch and for those after
-it, until one of these has terms of its own. None of them touches what an answer guarantees: they say only who
-may ask how much.
+change while people ask. The last line about terms in the account book decides which terms hold. So a change
+is one write, every process has it, and auditors see who made it. Terms hold for their epoch and for later
+epochs, until one of these has terms of its own. Terms do not change what an answer guarantees: they say only
+who may ask how much.
 
-Epochs are written down before any book is touched. The books decide whether an epoch exists: the book before
-it announces it. If an opening was interrupted after that, the next start completes it. If it was interrupted
-before, the note means nothing.
+Epochs are recorded before any book is changed. The books decide whether an epoch exists: the book before it
+announces it. If an opening was interrupted after the announcement, the next start completes it. If it was
+interrupted before, the record has no effect.
 
-A dataset that is not served is archived, and can come back, or deleted, and cannot. Its account book stays
-where it is, and so does the claim on its rows: the same rows never get a second account.
+A dataset that is not served is archived or deleted. An archived dataset can be served again, a deleted one
+cannot. In both cases its account book and the claim on its rows stay: the same rows never get a second
+account.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _MICRO = 1_000_000
 
 
 class TooMany(HoldfastError):
-    """More in a minute than is allowed; ``wait`` is in seconds."""
+    """More questions in a minute than the rate allows; ``wait`` is in seconds."""
 
     def __init__(self, rate: int, wait: float, *, what: str = "new questions") -> None:
         self.wait = wait
@@ -44,9 +45,9 @@ class TooMany(HoldfastError):
 
 
 def require_rate(rate: int, person: str, balance: Balance) -> None:
-    """Refuse a question of someone who reserved as many as ``rate`` in the last minute.
+    """Refuse a question of a person who reserved ``rate`` questions in the last minute.
 
-    A time that lies further ahead than a minute was written before the clock went back, and does not count:
+    A time more than a minute in the future was written before the clock went back. It does not count, so
     nobody is locked out for longer than two minutes.
     """
     now, times = time.time(), balance.recent.get(person, ())
@@ -59,17 +60,17 @@ def require_rate(rate: int, person: str, balance: Balance) -> None:
 class Policy(Terms):
     """The promise, the model of the rows, and how the account is shared.
 
-    ``shares`` gives people ("team/name") and whole teams ("team") at most so much of the one account: nats,
-    or answers with a strategy that adds noise or splits the rows. Who is not named is bounded by the account
-    alone. ``rate`` is how many new questions a person may ask in a minute, and ``seconds`` how long one may
-    take: a question that is stopped was read, and is charged as one that failed. ``split_by`` names the
-    column by which rows that stay in a database are split.
+    ``shares`` limits how much of the account people ("team/name") and whole teams ("team") may use. It counts
+    nats, or answers with a strategy that adds noise or splits the rows. People who are not named are limited
+    by the account alone. ``rate`` is how many new questions a person may ask in a minute. ``seconds`` is how
+    long one question may take. A question that is stopped was read, and is charged as one that failed.
+    ``split_by`` names the column by which rows that stay in a database are split.
     ``rows`` describes how rows depend on each other: ``{"kind": "independent"}``,
     ``{"kind": "markov", "transition": [[…]]}``, ``{"kind": "clusters", "sizes": […]}`` or
     ``{"kind": "m-dependent", "m": 3}``.
     ``confidence``, ``error``, ``strategy``, ``queries``, ``surprises``, ``expect``, ``promise``,
     ``training_share`` and ``split_seed`` are those of :class:`holdfast.Guard`. ``report`` says who may give
-    the last word, which ends the account: "owner", or "analyst" for everyone who may ask.
+    the report, which ends the account: "owner", or "analyst" for everyone who may ask.
     """
 
     report: str = "owner"
@@ -119,7 +120,7 @@ class Policy(Terms):
                 )
 
     def share_left(self, person: Person, balance: Balance) -> float | None:
-        """What is left of the share of ``person``, or of the team's where that is less; None without a share.
+        """What is left of the share of ``person``, or of their team if that is less; None without a share.
         ``balance`` is that of the account book, which says what each person spent.
         """
         left = [self.shares[who] - _spent(balance, who) / _MICRO for who in self._shares_of(person)]
@@ -127,7 +128,7 @@ class Policy(Terms):
 
     @property
     def share_unit(self) -> str:
-        """What shares are counted in: what the account book counts."""
+        """The unit of shares: that of the account book."""
         return "nats" if self.strategy in ("code", "agreed-code", "grid-code") else "answers"
 
     def may_report(self, person: Person) -> bool:
@@ -188,8 +189,8 @@ def changed_terms(
     rate: int | None = None,
     report: str | None = None,
 ) -> dict[str, Any]:
-    """The terms of a policy after a change. Shares that are not named stay; a share of None is taken away, so
-    that the account alone bounds whoever had it."""
+    """The terms of a policy after a change. Shares that are not named stay. A share of None is removed, so
+    only the account limits that person or team."""
     if shares is None and rate is None and report is None:
         raise InvalidArgument("shares", "given, or rate, or report: there is nothing to change", None)
     after = dict(policy.shares)
@@ -223,12 +224,12 @@ _EPOCH_COLUMNS = ", ".join(EPOCH_COLUMNS)
 
 
 class Overtaken(HoldfastError):
-    """Another epoch than the one at hand was opened already."""
+    """Another epoch was opened before the one that was planned."""
 
     def __init__(self, dataset: str, number: int) -> None:
         super().__init__(
             f"Epoch {number} of {dataset!r} was opened already, with other rows or on other terms. Look at "
-            "the dataset's epochs. To go on with that one, send the source and the terms it was opened with; "
+            "the dataset's epochs. To continue it, send the source and the terms it was opened with; "
             "for rows that arrived after it, open the epoch that comes next."
         )
 
@@ -238,9 +239,9 @@ class Arrived(Record):
     """Rows that arrived later, and what is new about them; everything else is as in the epoch before.
 
     ``source`` is where the rows are: a file in the folder of sources, or the address of a table.
-    ``confidence`` is the new epoch's own, or ``together`` that of all epochs that ever follow. ``rows``
-    describes how the new rows depend on each other, and ``shares`` gives people and teams shares of the new
-    account, each as in :class:`~holdfast.server.Policy`.
+    ``confidence`` is that of the new epoch; ``together`` is that of this and all later epochs together.
+    ``rows`` describes how the new rows depend on each other, and ``shares`` gives people and teams shares of
+    the new account, each as in :class:`~holdfast.server.Policy`.
     """
 
     source: str
@@ -258,7 +259,7 @@ class Arrived(Record):
         )
 
     def guard(self, before: Guard, policy: Policy, count: int) -> Guard:
-        """The guard of the new epoch, on ``count`` rows; called again, it goes on.
+        """The guard of the new epoch, on ``count`` rows. Called again, it continues the same epoch.
 
         Args:
             before: The guard of the epoch before.
@@ -274,7 +275,7 @@ class Arrived(Record):
 
 
 def standing(guard: Guard) -> dict[str, Any]:
-    """Which epoch a guard answers about, and what is left of its account."""
+    """The epoch of a guard, and what is left of its account."""
     left = guard.left
     return {
         "epoch": guard.epoch.number,
@@ -291,7 +292,7 @@ def standing(guard: Guard) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Planned:
-    """An epoch as it was written down; ``whole`` once both books say that it is open."""
+    """An epoch as it was recorded; ``whole`` once both books say that it is open."""
 
     number: int
     arrived: Arrived
@@ -301,14 +302,14 @@ class Planned:
 
 
 class Epochs:
-    """What was written down about the epochs of a service's datasets, in the datasets' own database."""
+    """The records of the epochs of a service's datasets, in the datasets' own database."""
 
     def __init__(self, database: Store) -> None:
         self._database = database
         self._database.make(EPOCHS_SCHEMA)
 
     def plan(self, dataset: str, number: int, arrived: Arrived, request: str = "") -> Planned:
-        """Write down what is about to be opened; refuse where another one is open already."""
+        """Record the epoch that is about to be opened. Refused if another epoch is open already."""
         since = int(time.time())
         arrived_text = json.dumps(arrived.to_dict())
         done = self._database.execute(
@@ -323,7 +324,7 @@ class Epochs:
         return Planned(number, arrived, request, since, whole=False)
 
     def settle(self, dataset: str, planned: Planned) -> None:
-        """Write down that an epoch is open, whatever was planned meanwhile."""
+        """Record that an epoch is open, even if another one was planned meanwhile."""
         arrived_text = json.dumps(planned.arrived.to_dict())
         self._database.execute(
             f"INSERT INTO [epochs] ({_EPOCH_COLUMNS}) VALUES (?, ?, ?, ?, ?, 1) "
@@ -333,7 +334,7 @@ class Epochs:
         )
 
     def after(self, dataset: str, number: int) -> list[Planned]:
-        """Every epoch that was written down after one, in order."""
+        """Every recorded epoch after epoch ``number``, in order."""
         rows = self._database.execute(
             "SELECT number, arrived, request, since, whole FROM [epochs] WHERE dataset = ? AND number > ? "
             "ORDER BY number",
@@ -361,7 +362,7 @@ ARCHIVED, DELETED = "archived", "deleted"
 
 
 class Archived(HoldfastError):
-    """The dataset is archived: nothing about it is answered until an owner takes it back."""
+    """The dataset is archived: nothing about it is answered until an owner serves it again."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
@@ -403,7 +404,7 @@ class States:
         return {name: (state, since) for name, state, since in rows}
 
     def write(self, name: str, state: str) -> None:
-        """Write down the state of a dataset; one that is deleted stays so."""
+        """Record the state of a dataset. A deleted dataset stays deleted."""
         self._database.execute(
             "INSERT INTO [dataset_states] (name, state, since) VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE "
             "SET state = excluded.state, since = excluded.since WHERE [dataset_states].state <> 'deleted'",
@@ -411,7 +412,7 @@ class States:
         )
 
     def serve(self, name: str) -> None:
-        """Take an archived dataset back."""
+        """Serve an archived dataset again."""
         self._database.execute("DELETE FROM [dataset_states] WHERE name = ? AND state = ?", (name, ARCHIVED))
 
     def announce_terms(self, name: str) -> None:

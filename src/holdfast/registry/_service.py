@@ -1,8 +1,8 @@
 """One service: its folder, key and tokens, its datasets, boards and gates, and what its owners change.
 
-The service has a book of its own for acts of owners: who was given which token, which dataset was closed,
+The service has a book of its own for acts of owners: who got which token, and which dataset was closed,
 archived, deleted or moved. Lines about a dataset are in that dataset's book too, where its auditors see them.
-A line is written before the act takes effect, so no act is without its line.
+A line is written before the act takes effect, so every act has its line.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from holdfast.registry._policy import ARCHIVED, DELETED, TERMS_SUBJECT, Policy, 
 from holdfast.registry._sign_in import SignIn
 from holdfast.registry._storage import Conflict, Contents, Places, PostgresStore, Store, Unknown, named
 
-# So many replies of each dataset are kept, and none that is longer than this.
+# How many replies of each dataset are kept, and how long a kept reply may be.
 _MOST_REPLIES = 4_096
 _MOST_BYTES = 16 * 2**10
 _KEY_SCHEMA = """
@@ -39,10 +39,10 @@ _READY_WITHIN = 1.0
 
 
 class Service:
-    """Everything a running service knows, kept in one folder, or beside the books in PostgreSQL.
+    """A running service: everything it keeps, in one folder, or beside the books in PostgreSQL.
 
-    Guarantee: services with the same ``books`` know the same tokens, policies and tables at once, and sign
-    with one key; a service with another key is refused.
+    Guarantee: services with the same ``books`` share tokens, policies and tables at once, and sign with one
+    key. A service with another key is refused.
 
     Args:
         home: The folder of the service. Only its owner can read it.
@@ -121,8 +121,8 @@ class Service:
         return [name for name in self.datasets.names() if person.reaches("dataset", name)]
 
     def ready(self) -> list[str]:
-        """What keeps the service from answering, in words that show no place of the server; empty if nothing
-        does. Looks at the store and at the database of the books, for a second at most, and at no rows."""
+        """The problems that keep the service from answering; empty if there are none. The words show no path
+        of the server. Checks the store and the database of the books, for a second at most, and no rows."""
         if isinstance(self._store, PostgresStore):
             problem = self._store.problem(_READY_WITHIN)
             return [] if problem is None else [problem]
@@ -136,8 +136,8 @@ class Service:
     def accept_restored(self, name: str) -> bool:
         """Accept the book ``name`` as it is, though it is older than its mark; False if it is not older.
 
-        The book says from then on how far it had come. What was spent in the lines that are lost stays
-        unknown, so close the account after this.
+        The book then records how many lines it had. What the lost lines spent stays unknown, so close the
+        account after this.
         """
         with_marks = Marks(self.home / "marks")
         if with_marks.read(name) is None:
@@ -149,7 +149,7 @@ class Service:
             book.close()
 
     def behind(self) -> list[str]:
-        """What is wrong with books that run behind their marks, one text for each."""
+        """One text for each book that lacks the line of its mark: what is wrong with it."""
         problems = []
         for path in sorted((self.home / "marks").glob("*.json")):
             try:
@@ -171,7 +171,7 @@ class Service:
 
 
 def _keep_to_owner(home: Path) -> None:
-    """Take the rights of others away from the folder, and so from everything in it."""
+    """Let only the owner read the folder, and so everything in it."""
     if home.stat().st_mode & 0o077:
         home.chmod(0o700)
 
@@ -179,8 +179,8 @@ def _keep_to_owner(home: Path) -> None:
 def _require_key(store: Store, key: SigningKey, *, replace: bool) -> None:
     """Refuse a key that the books are not signed with.
 
-    Only the public half is with the books. Whoever can change the database could otherwise change the lines
-    and sign them too; the private key is a file that the operator gives to every machine.
+    Only the public key is with the books. With the private key there, a person who can change the database
+    could change the lines and sign them. The private key is a file that the operator gives to every machine.
     """
     store.make(_KEY_SCHEMA)
     how = "UPDATE SET public = excluded.public" if replace else "NOTHING"
@@ -226,15 +226,16 @@ class Recorded:
         return any(question in replies for replies in list(self._replies.values()))
 
     def reply(self, guard: Guard, question: str) -> bytes | None:
-        """The reply of a guard; None if it is not at hand."""
+        """The kept reply of a guard; None if there is none."""
         return self._replies.get(guard, {}).get(question)
 
 
 class Administration:
     """The acts of owners of one service.
 
-    Guarantee: every act is a line of the service's book, with who did it and when, on disk before the act
-    takes effect. The book is chained and signed as account books are, so a line cannot be taken out later.
+    Guarantee: every act is a line of the service's book, with its person and time. The line is on disk before
+    the act takes effect. The book is chained and signed as account books are, so a line cannot be removed
+    later.
 
     Args:
         places: Where books are.
@@ -245,10 +246,10 @@ class Administration:
         self._places, self._datasets = places, datasets
         self._lock = Lock()
         self._book: Book | None = None
-        self._known: tuple[Balance, int] | None = None  # what the lines of the book add up to, and how many
+        self._known: tuple[Balance, int] | None = None  # the balance of the book's lines, and their number
 
     def record(self, person: Person, act: str, **about: Any) -> None:
-        """Write down that a person does something."""
+        """Record an act of a person."""
         with self._lock:
             book = self._opened()
             balance, last = self._known or book.start()
@@ -256,7 +257,7 @@ class Administration:
             self._known = self._append(book, lambda balance: [entry], start=(balance, last))
 
     def lines(self, after: int = 0, limit: int = 1_000) -> list[dict[str, Any]]:
-        """The acts in order, those beyond line ``after``."""
+        """The acts after line ``after``, in order."""
         acts: list[dict[str, Any]] = []
         with self._lock:
             for event in self._opened().events():
@@ -300,7 +301,7 @@ class Administration:
         dataset.guard.close_account()
 
     def archive(self, person: Person, name: str) -> None:
-        """Serve a dataset no longer, until it is taken back. Its account stays as it is."""
+        """Stop serving a dataset until :meth:`unarchive`. Its account stays as it is."""
         self._require_whole_name(name)
         if self._datasets.states.of(name) == ARCHIVED:
             return
@@ -319,17 +320,17 @@ class Administration:
         if handed_over is not None:
             raise Conflict(
                 f"The account of {name!r} was handed over to the service with the key {handed_over}, which "
-                "goes on with it. It cannot be taken back. Nothing was changed."
+                "continues it. It cannot be taken back. Nothing was changed."
             )
         self._record_about(person, "unarchive", name)
         self._datasets.states.serve(name)
         self._datasets.drop(name)
 
     def delete(self, person: Person, name: str, *, confirm: str) -> None:
-        """End every account of a dataset and forget the dataset. Its books stay, and the same rows stay
-        refused: a deleted dataset leaves no way to a second account on them.
+        """End every account of a dataset and stop serving it for good. Its books stay. The same rows stay
+        refused, so they cannot get a second account.
 
-        Files of rows are left where they are. Whoever put them into the folder of sources removes them.
+        Files of rows are left where they are. The operator removes them from the folder of sources.
         """
         self._require_whole_name(name)
         if confirm != name:
@@ -347,9 +348,9 @@ class Administration:
         self._datasets.drop(name)
 
     def settle_export(self, person: Person, name: str, to: str | None) -> None:
-        """Write down that a dataset is exported. With ``to``, the public key of another service, the account
-        ends here, so that this service can go on with it, and the dataset is archived. Refused while a
-        question is being answered: a copy of it would not say what it cost."""
+        """Record that a dataset is exported. With ``to``, the public key of another service, the account ends
+        here, the dataset is archived, and the other service can continue the account. Refused while a
+        question is being answered: the exported book would lack its cost."""
         self._require_whole_name(name)
         if to == self._places.key.public:
             raise InvalidArgument("to", "the public key of another service", to, of="an export")
@@ -369,7 +370,7 @@ class Administration:
                 return []
             if balance.closed:
                 raise Conflict(
-                    f"The account of {name!r} is closed, so no service can go on with it. Export a copy "
+                    f"The account of {name!r} is closed, so no service can continue it. Export a copy "
                     "instead, without naming a key. Nothing was changed."
                 )
             return [Entry("act", {**_body(person, "hand over", {}), HANDED_OVER: to}, _ACTS)]
@@ -383,15 +384,15 @@ class Administration:
             self._datasets.drop(name)
 
     def settle_import(self, person: Person, book_name: str, sender: str, *, goes_on: bool) -> None:
-        """Write into an imported book that its account goes on here, or that it is closed because the
-        original may go on elsewhere."""
+        """Record in an imported book that its account continues here, or that it is closed because the
+        original may continue elsewhere."""
         here = self._places.key.public
 
         def line(balance: Balance) -> list[Entry]:
             if not goes_on:
                 because = {"because": "This is a copy, and the original may go on elsewhere."}
                 return [] if balance.closed else [Entry("close", because, "account")]
-            if balance.handed_over is None:  # An import that was cut short has written it.
+            if balance.handed_over is None:  # An interrupted import has already written it.
                 return []
             if balance.handed_over != here:
                 raise Conflict(
@@ -415,7 +416,7 @@ class Administration:
 
     @contextmanager
     def _book_of(self, name: str) -> Iterator[Book]:
-        """A handle of its own, as another process would have one: no guard is disturbed."""
+        """A separate handle of the book, as another process would have it. It disturbs no guard."""
         book = self._places.book(name)
         try:
             yield book
@@ -439,8 +440,8 @@ class Administration:
         *,
         start: tuple[Balance, int] | None = None,
     ) -> tuple[Balance, int]:
-        """Write what ``lines`` makes of the book as it is at that moment. Returns what its lines added up to
-        before, and how many they were: where to ``start`` from the next time."""
+        """Append the lines that ``lines`` makes from the current balance of the book. Returns the balance
+        before, and its number of lines: the ``start`` for the next time."""
         balance, last = start or book.start()
         for _ in range(_TRIES):
             for event in book.events(after=last):
@@ -473,6 +474,7 @@ def _balance_of(book: Book) -> Balance:
 
 
 def _body(person: Person, act: str, about: dict[str, Any]) -> dict[str, Any]:
-    """What a line says of an act. Its time is not called "at": acts do not count for anybody's rate."""
+    """The body of the line of an act. Its time has another key than "at", because acts do not count for a
+    person's rate."""
     who = {"by": person.account, "identity": person.identity}
     return {"act": act, **who, "time": int(time.time()), **about}

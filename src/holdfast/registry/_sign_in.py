@@ -1,6 +1,6 @@
 """Signing in by the organisation's own provider (OpenID Connect), or by a proxy that has done so already.
 
-A file says whom to believe and who may do what:
+A file says which provider or proxy to trust, and who may do what:
 
     [oidc]
     issuer = "https://id.example/realms/town"
@@ -20,9 +20,9 @@ A file says whom to believe and who may do what:
     reach = "dataset:people"
     team = "town"
 
-Everyone whom a rule fits has its role for what it reaches; several rules can fit. Nobody else gets in. What a
-person may do is decided at each request from the claims that were kept at sign-in, so a changed file counts
-from the next start on, for sessions that are open too.
+A person who fits a rule has its role for what it reaches. Several rules can fit. Nobody else gets in. What a
+person may do is decided at each request from the claims that were kept at sign-in. So a changed file counts
+from the next start on, also for open sessions.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ from holdfast.registry._people import ROLES, Grant, Person, Refused, scope_of
 from holdfast.registry._storage import Store
 
 _PROVIDER_SECONDS = 10.0
-_FACTS_SECONDS = 3_600.0  # how long the provider's addresses and keys are believed
+_FACTS_SECONDS = 3_600.0  # how long the provider's addresses and keys are kept
 _LEEWAY = 60
-# Signatures by a key pair only: whoever knows a shared secret could sign as the provider.
+# Only signatures by a key pair: anyone with a shared secret could sign as the provider.
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 
 
@@ -84,7 +84,7 @@ class Provider:
 
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> Provider:
-        """The provider that the table [oidc] of a file says."""
+        """The provider that the table [oidc] of a file describes."""
         allowed_names = {"issuer", "client_id", "client_secret_file", "scopes", "url", "hours", "name_claim"}
         if not set(table) <= allowed_names or not {"issuer", "client_id", "url"} <= set(table):
             raise InvalidArgument(
@@ -106,7 +106,7 @@ class Provider:
         return str(address)
 
     def claims(self, code: str, back: str, *, nonce: str, verifier: str) -> dict[str, Any]:
-        """What the provider says about whoever came back with a code; checked against its signature."""
+        """The provider's claims about the person who came back with a code. Its signature is checked."""
         facts, _ = self._known()
         try:
             with self._client(back) as client:
@@ -118,12 +118,12 @@ class Provider:
                 )
         except httpx.HTTPError:
             raise NoProvider("The provider does not answer. Try again.") from None
-        except Exception:  # What a provider objects to is for its own log.
+        except Exception:  # The provider's own log has the reason.
             raise Refused("The provider did not confirm this sign-in. Begin again.") from None
         return self._checked(str(reply.get("id_token", "")), nonce)
 
     def _checked(self, token: str, nonce: str) -> dict[str, Any]:
-        for fresh in (False, True):  # A key that is not known yet may be a new one.
+        for fresh in (False, True):  # An unknown key may be a new key of the provider.
             _, keys = self._known(fresh=fresh)
             try:
                 decoded = jwt.decode(token, keys, algorithms=_ALGORITHMS)
@@ -201,7 +201,7 @@ CREATE TABLE IF NOT EXISTS [sessions] (
 
 @dataclass(frozen=True)
 class Allowed:
-    """A rule: whoever has this value of a claim has a role for what it reaches, in a team."""
+    """A rule: a person with this value of a claim has a role, a reach and a team."""
 
     claim: str
     value: str
@@ -211,7 +211,7 @@ class Allowed:
 
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> Allowed:
-        """The rule that a table of the file says."""
+        """The rule that a table of the file describes."""
         wanted = {"claim", "value", "role", "reach", "team"}
         if not set(table) <= wanted or not wanted - {"team"} <= set(table):
             raise InvalidArgument(
@@ -222,21 +222,21 @@ class Allowed:
         return cls(**{**texts, "reach": scope_of(texts["reach"])})
 
     def fits(self, claims: Mapping[str, Any]) -> bool:
-        """Whether somebody with these claims is meant."""
+        """Whether the rule applies to a person with these claims."""
         values = claims.get(self.claim)
         return self.value in (values if isinstance(values, list) else [values])
 
 
 @dataclass(frozen=True)
 class Proxy:
-    """A proxy that has signed people in, and proves by a secret that it is the one."""
+    """A proxy that signs people in, and proves its identity by a secret."""
 
     secret: str = field(repr=False)
     name: str = "x-forwarded-user"
     groups: str = "x-forwarded-groups"
 
     def claims(self, headers: Mapping[str, str]) -> dict[str, Any] | None:
-        """Who the proxy says it is; None for a request that did not come through it."""
+        """The proxy's claims about the person; None for a request that did not come through the proxy."""
         given = headers.get(_PROXY_HEADER, "")
         if not given or not hmac.compare_digest(given.encode(), self.secret.encode()):
             return None
@@ -248,13 +248,13 @@ class Proxy:
 class SignIn:
     """Who may sign in without a token, and the sessions of those who did.
 
-    Guarantee: a session is 256 random bits, kept as a digest only, and ends after its hours or when its
-    person signs out. A provider is believed only about sign-ins that this service began, in the browser that
-    began them (state, nonce and PKCE), by a signature of the provider's key.
+    Guarantee: a session is 256 random bits, kept as a digest only. It ends after its hours, or when its
+    person signs out. A provider is trusted only about sign-ins that this service began, in the browser that
+    began them (state, nonce and PKCE), with a signature by the provider's key.
 
     Args:
         store: Where sessions are kept; machines that share the store share them.
-        path: The file that says whom to believe (see the head of this module).
+        path: The file that says whom to trust (see the top of this module).
         key: A secret of this service, which every machine of it has.
     """
 
@@ -291,7 +291,8 @@ class SignIn:
         return provider.address(self._back, **asked), str(self._signer.dumps(asked))
 
     def finish(self, kept: str, state: str, code: str) -> str:
-        """A new session for whoever comes back from the provider: the secret for the cookie."""
+        """A new session for the person who comes back from the provider. Returns the secret for the
+        cookie."""
         provider = self._require_provider()
         try:
             asked = self._signer.loads(kept, max_age=_STATE_SECONDS)
@@ -303,7 +304,7 @@ class SignIn:
         return self._new_session(claims)
 
     def holder(self, secret: str) -> Person:
-        """Whose session this is."""
+        """The person of the session with this ``secret``."""
         row = self._store.execute(
             "SELECT identity, name, claims, expires FROM [sessions] WHERE digest = ?", (_digest(secret),)
         ).fetchone()
@@ -312,7 +313,8 @@ class SignIn:
         return self._person(row[0], row[1], json.loads(row[2]), row[3])
 
     def forwarded(self, headers: Mapping[str, str]) -> Person | None:
-        """Whom the proxy says a request is from; None for a request that did not come through one."""
+        """The person whom the proxy names for a request; None for a request that did not come through a
+        proxy."""
         claims = None if self._proxy is None else self._proxy.claims(headers)
         if claims is None:
             return None
@@ -324,7 +326,7 @@ class SignIn:
 
     def end_all(self, identity: str) -> bool:
         """End all sessions of a person; False if there are none."""
-        if not identity.isalnum():  # PostgreSQL refuses text with NUL in it, and no session has such a one.
+        if not identity.isalnum():  # PostgreSQL refuses text with NUL, and no identity has it.
             return False
         done = self._store.execute("DELETE FROM [sessions] WHERE identity = ?", (identity,))
         return done.rowcount > 0

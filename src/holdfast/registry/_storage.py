@@ -1,14 +1,14 @@
-"""Where a service keeps things: tables beside the books, sources that are allowed, and digests of rows.
+"""Where a service keeps its data: tables beside the books, allowed sources, and digests of rows.
 
-With books in files, each kind of table is a SQLite file in the service's folder. With books in PostgreSQL all
-of it is in tables of that database, so that every machine that shares the books knows the same.
+With books in files, each kind of table is a SQLite file in the service's folder. With books in PostgreSQL,
+all of it is in tables of that database, so every machine that shares the books has the same data.
 
 Guarantee of :class:`Contents`, so that no rows get a second account: a table whose rows are those of a
 registered one, in any order, format, file or database, is refused, with a column that numbers them or
 without. So is a large table at the same place, or a large file of the same length and ends. Independent
 tables are taken for the same with probability at most 1e-9. A refusal says that two whole tables are the
-same, and only a person who holds such a table can cause it, so it says nothing new about protected rows.
-Tables that share only some rows are let in: the owner has to know that the rows are in no other table.
+same. Only a person who holds such a table can cause it, so it reveals nothing new about protected rows.
+Tables that share only some rows are accepted: the owner must know that the rows are in no other table.
 Digests are made with a secret of the service, and are in no export.
 """
 
@@ -39,7 +39,7 @@ from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
 from holdfast.ledger import Book, Database, Marks, SigningKey, Unreachable, open_database
 
 _BRACKETED = re.compile(r"\[(\w+)\]")
-# Held while tables are made, so that two services that start together do not make them twice.
+# This lock is held while tables are made, so two services that start together do not make them twice.
 _SCHEMA_LOCK = 0x686F6C65
 _CHANGES = """
 CREATE TABLE IF NOT EXISTS holdfast_changes (number BIGINT NOT NULL);
@@ -103,7 +103,7 @@ class SqliteStore:
                 raise _unusable(error) from None
 
     def make(self, schema: str) -> None:
-        """Make the tables that are not there yet."""
+        """Make the tables that do not exist yet."""
         with self._lock:
             try:
                 self._connection.executescript(schema)
@@ -111,7 +111,7 @@ class SqliteStore:
                 raise _unusable(error) from None
 
     def changes(self) -> int:
-        """A number that is another one once another process has changed the file."""
+        """A number that differs after another process has changed the file."""
         (number,) = self.execute("PRAGMA data_version").fetchone()
         return int(number)
 
@@ -136,7 +136,7 @@ class PostgresStore:
         self.make("")
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> Rows:
-        """Run one statement. A look is repeated where a connection is lost; a change is not."""
+        """Run one statement. After a lost connection, a query is repeated and a change is not."""
         text = _BRACKETED.sub(r"holdfast_\1", statement).replace("?", "%s")
         reads = statement.startswith("SELECT")
 
@@ -152,7 +152,7 @@ class PostgresStore:
         return result
 
     def make(self, schema: str) -> None:
-        """Make the tables that are not there yet."""
+        """Make the tables that do not exist yet."""
         text = _BRACKETED.sub(r"holdfast_\1", schema).replace("INTEGER", "BIGINT").replace(") STRICT;", ");")
         # SQLite numbers the rows of every table by itself, as rowid, and a column "number" is the same there.
         numbered = r"\1\n    rowid BIGINT GENERATED ALWAYS AS IDENTITY,"
@@ -196,17 +196,17 @@ class PostgresStore:
 
 
 def make_private(path: Path) -> None:
-    """Make a file that its owner alone may read, if there is none; take others' rights away if there is."""
+    """Create a file that only its owner can read. If the file exists, remove the rights of others."""
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         if path.stat().st_mode & 0o077:
             path.chmod(0o600)
     except OSError:
-        pass  # Whoever opens it next says what is wrong.
+        pass  # Opening the file reports what is wrong.
 
 
 def adopt(store: Store, path: Path, table: str, columns: Sequence[str]) -> None:
-    """Take over what an earlier version kept in a file of its own, where nothing is in the table yet."""
+    """Copy what an earlier version kept in a file of its own into the table, if the table is empty."""
     if not store.remote or not path.is_file():
         return
     if store.execute(f"SELECT 1 FROM [{table}] LIMIT 1").fetchone() is not None:
@@ -247,15 +247,15 @@ _PORTS = {"postgresql": 5432, "mysql": 3306, "mssql": 1433, "clickhouse": 8123}
 
 
 class Unknown(HoldfastError):
-    """There is no such thing, or it is out of reach for this token. It is not said which."""
+    """The thing does not exist, or this token does not reach it. The error does not say which."""
 
 
 class Conflict(HoldfastError):
-    """The act does not fit the state that things are in; the message says what to do first."""
+    """The current state does not allow the act. The message says what to do first."""
 
 
 class Broken(HoldfastError):
-    """What was registered cannot be opened any more, and why in words that show no place of the server."""
+    """Something that was registered can no longer be opened. The reason shows no path of the server."""
 
 
 def require_name(name: str) -> None:
@@ -267,7 +267,7 @@ def require_name(name: str) -> None:
 
 
 def named(address: str) -> tuple[str, int | None]:
-    """The name of a dataset, and the number of the epoch where one is said.
+    """The name of a dataset, and the number of its epoch if the address has one.
 
     >>> named("people@2"), named("people")
     (('people', 2), ('people', None))
@@ -298,8 +298,8 @@ class Places:
         return self.home / "books" if self.books is None else self.books
 
     def allowed(self, source: str) -> str:
-        """A source as it is written down: the address of a database that is allowed, or the path of a file
-        inside the folder of sources, relative to it. Machines may have that folder in different places."""
+        """A source as it is recorded: the address of an allowed database, or the path of a file inside the
+        folder of sources, relative to it. Machines may have that folder in different places."""
         if "://" in source:
             try:
                 if is_database(source) and any(_within(source, prefix) for prefix in self.allow):
@@ -314,7 +314,7 @@ class Places:
         return place.relative_to(self.sources.resolve()).as_posix()
 
     def place(self, source: str) -> str:
-        """What is opened for a source that was written down."""
+        """What to open for a recorded source."""
         if "://" in source:
             return source
         place = self._inside(source)
@@ -327,7 +327,7 @@ class Places:
 
     @contextmanager
     def without_paths(self) -> Iterator[None]:
-        """Take the server's own paths out of what goes wrong inside."""
+        """Remove the server's own paths from errors that are raised inside."""
         try:
             yield
         except HoldfastError as error:
@@ -344,7 +344,7 @@ class Places:
             raise
 
     def _inside(self, source: str) -> Path | None:
-        """The file that a source names, if it really lies in the folder: links are followed first."""
+        """The file that a source names, if it is in the folder after links are followed."""
         try:
             folder = self.sources.resolve()
             path = (folder / source).resolve()
@@ -353,7 +353,7 @@ class Places:
             return None
 
     def book(self, name: str, *, marked: bool = True) -> Book:
-        """The account book of this name, held against its mark."""
+        """The account book of this name, compared with its mark."""
         marks = Marks(self.home / "marks") if marked else None
         turns = self.home / "turns" / name if self.shared else None
         if self.books is not None:
@@ -368,13 +368,14 @@ class Places:
         return Book(path, key=self.key, marks=marks, turns=turns)
 
     def store(self, kind: str) -> Store:
-        """Where things of a kind are written down: with the books if those are in a database."""
+        """The store for one kind of thing. It is in the database of the books if they are in a database."""
         return SqliteStore(self.home / f"{kind}.sqlite") if self.books is None else PostgresStore(self.books)
 
 
 def _within(source: str, prefix: str) -> bool:
-    """Whether an address begins with one that is allowed: the same kind of database and, where the prefix
-    says them, the same machine, port, person, database and options. An option could name another machine.
+    """Whether an address begins with an allowed prefix: it has the same kind of database. It also has the
+    same machine, port, person, database and options, if the prefix states them. An option could name another
+    machine.
 
     >>> _within("postgres://ann@db.example/town#trips", "postgresql://db.example")
     True
@@ -435,8 +436,8 @@ class Contents:
         self._key = bytes.fromhex(value)
 
     def claim(self, rows: SourceRows, place: str, kind: str, name: str) -> str | None:
-        """Write down that these rows are those of a dataset or board, or refuse them if they are another
-        one's. Returns the digest if it is new; a registration that fails gives it back by :meth:`release`."""
+        """Record that these rows belong to a dataset or board. Refuse them if they belong to another one.
+        Returns the digest if it is new. A registration that fails releases it with :meth:`release`."""
         digest = self._digest(rows, place)
         done = self._store.execute(
             "INSERT INTO [contents] (digest, kind, name) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
@@ -457,13 +458,13 @@ class Contents:
         return None
 
     def release(self, digest: str | None) -> None:
-        """Give rows back whose registration failed."""
+        """Remove the claim on rows whose registration failed."""
         if digest is not None:
             self._store.execute("DELETE FROM [contents] WHERE digest = ?", (digest,))
 
     def catch_up(self, place: str, kind: str, name: str) -> None:
-        """Claim the rows of what an earlier version registered without a claim. Where another one has them
-        already, both go on, and the log says so: their accounts were opened before anyone looked."""
+        """Claim rows that an earlier version registered without a claim. If another dataset or board already
+        has them, both continue, and the log says so: their accounts were opened before there was a check."""
         row = self._store.execute("SELECT 1 FROM [contents] WHERE kind = ? AND name = ?", (kind, name))
         if row.fetchone() is not None:
             return
@@ -481,7 +482,7 @@ class Contents:
             content = self._rows(rows) if rows.is_small or not rows.stays else _place(place)
         except HoldfastError:
             raise
-        except Exception:  # What it says may quote a value.
+        except Exception:  # Its text may quote a value.
             raise QueryRejected(
                 "The rows could not be read to compare them with what is registered. Nothing was changed. "
                 "Open the table with holdfast.Guard to see which column cannot be read."
@@ -489,7 +490,8 @@ class Contents:
         return hmac.new(self._key, content, "sha256").hexdigest()
 
     def _rows(self, rows: SourceRows) -> bytes:
-        """All rows: in any order where that still tells the table from others, and in their own where not."""
+        """The digest of all rows. Their order does not count if the rows alone distinguish the table from
+        others."""
         # A copy may have an index that only numbers its rows, so such columns count where nothing else tells.
         numbering = rows.numbering()
         columns = [name for name in rows.columns if name not in numbering]
@@ -518,8 +520,8 @@ def _telling(hashes: Any) -> bool:
 
 
 def _place(place: str) -> bytes:
-    """A table that is too large to be read for this: where it is in its database, or a file by its length
-    and its ends."""
+    """The identity of a table that is too large to read for a digest: its place in its database, or the
+    length and the ends of its file."""
     if "://" in place:
         parts = urlsplit(place)
         scheme = "postgresql" if parts.scheme == "postgres" else parts.scheme

@@ -79,7 +79,7 @@ def row_page(frame: Any, limit: Any, offset: Any) -> dict[str, Any]:
 
 
 def plain_value(value: Any) -> Any:
-    """A cell of a table as a value that JSON has; None for a missing one."""
+    """A value of a table as a JSON value; None for a missing one."""
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, Integral):
@@ -117,8 +117,8 @@ def _summary(values: Any, kind: str) -> dict[str, Any]:
 
 
 def _holds_row_numbers(name: str, values: Any) -> bool:
-    """Whether a column is left over from numbering the rows: by its name, or by a name that may mean that and
-    training values that only go up."""
+    """Whether a column has row numbers: by its name, or by a name that may mean that with training values
+    that only go up."""
     if _ROW_NUMBERS.fullmatch(name):
         return True
     if name.lower() not in _PERHAPS_ROW_NUMBERS or values is None:

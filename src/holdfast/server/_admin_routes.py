@@ -31,7 +31,7 @@ def me(person: Who) -> dict[str, Any]:
 
 @router.post("/tokens", status_code=201)
 def issue(body: TokenBody, service: TheService, person: Who) -> dict[str, Any]:
-    """Give someone a token; it is shown this once."""
+    """Give someone a token. It is shown only this once."""
     name = body.dataset
     if person.dataset == "*" and name not in service.datasets.names():
         for kind, names in (("board", service.boards.names()), ("gate", service.gates.names())):
@@ -46,7 +46,7 @@ def issue(body: TokenBody, service: TheService, person: Who) -> dict[str, Any]:
 
 @router.get("/tokens")
 def tokens(service: TheService, person: Who) -> list[dict[str, Any]]:
-    """Everyone who was given a token for what this one reaches."""
+    """Everyone who has or had a token for something that this token reaches."""
     return [holder.to_dict() for holder in service.tokens.all(by=person)]
 
 
@@ -77,7 +77,7 @@ def start(service: TheService) -> Response:
     sign_in = _required(service)
     address, kept = sign_in.begin()
     reply = RedirectResponse(address, status_code=303)
-    # The way back comes from another site, which a stricter cookie would not survive.
+    # The browser comes back from another site, which does not send a stricter cookie.
     reply.set_cookie(
         STATE_COOKIE,
         kept,
@@ -92,7 +92,7 @@ def start(service: TheService) -> Response:
 
 @router.get("/sign-in/back", include_in_schema=False)
 def back(request: Request, service: TheService, state: _Text = "", code: _Text = "") -> Response:
-    """Take in whoever comes back from the provider."""
+    """Begin the session of a person who comes back from the provider."""
     sign_in = _required(service)
     session = sign_in.finish(request.cookies.get(STATE_COOKIE, ""), state, code)
     reply = RedirectResponse("/", status_code=303)
@@ -139,22 +139,22 @@ def terms(name: str, service: TheService, person: Who) -> dict[str, Any]:
 
 @router.patch("/datasets/{name}/terms")
 def change_terms(name: str, body: TermsBody, service: TheService, person: Who) -> dict[str, Any]:
-    """Change terms; they hold for the next question. What is left out stays, and a share of null is taken
-    away."""
+    """Change terms. The change holds from the next question on. Terms that are left out stay, and a share of
+    null is removed."""
     changes = body.model_dump(exclude_unset=True)
     return terms_of(service.administration.change_terms(person, name, **changes))
 
 
 @router.post("/datasets/{name}/close")
 def close(name: str, service: TheService, person: Who) -> dict[str, Any]:
-    """End the account for good; what was answered stays readable."""
+    """End the account for good. Its answers stay readable."""
     service.administration.close_account(person, name)
     return described(service, person, name)
 
 
 @router.post("/datasets/{name}/archive")
 def archive(name: str, service: TheService, person: Who) -> dict[str, Any]:
-    """Serve a dataset no longer until it is taken back. Its account stays as it is."""
+    """Stop serving a dataset until it is unarchived. Its account stays as it is."""
     service.administration.archive(person, name)
     return _state(service, name)
 
@@ -170,8 +170,8 @@ def unarchive(name: str, service: TheService, person: Who) -> dict[str, Any]:
 def delete(
     name: str, service: TheService, person: Who, confirm: Annotated[str, Query(max_length=100)] = ""
 ) -> dict[str, Any]:
-    """End every account of a dataset and forget it; ``confirm`` repeats its name. Its account books stay, and
-    its rows stay refused."""
+    """End every account of a dataset and stop serving it for good. ``confirm`` repeats its name. Its account
+    books stay, and its rows stay refused."""
     service.administration.delete(person, name, confirm=confirm)
     return _state(service, name)
 
@@ -179,7 +179,7 @@ def delete(
 @router.post("/datasets/{name}/export", response_class=StreamingResponse)
 def export(name: str, body: ExportBody, service: TheService, person: Who) -> StreamingResponse:
     """A dataset in one file: its registration and its account books, without its rows. With ``to``, the key
-    of another service, the account ends here and that service goes on with it."""
+    of another service, the account ends here and that service continues it."""
     with ExitStack() as stack:
         file = stack.enter_context(service.bundles.exported(person, name, body.to))
         at_end = stack.pop_all()
@@ -197,8 +197,8 @@ def export(name: str, body: ExportBody, service: TheService, person: Who) -> Str
 async def take_in(
     request: Request, service: TheService, person: Who, key: _KeyText, name: _KeyText = ""
 ) -> dict[str, Any]:
-    """Register the dataset of an exported file, which the service with this public ``key`` made. Its rows
-    have to be among the sources."""
+    """Register the dataset of a file that the service with this public ``key`` exported. Its rows must be
+    among the sources."""
     content = io.BytesIO(await request.body())
 
     def work() -> dict[str, Any]:
@@ -219,7 +219,7 @@ def states(service: TheService, person: Who) -> list[dict[str, Any]]:
 
 @router.patch("/tokens/{identity}")
 def change_token(identity: str, body: TokenChangeBody, service: TheService, person: Who) -> dict[str, Any]:
-    """Change the role of a token, what it reaches, or how long it lasts. Who it stands for stays."""
+    """Change the role of a token, what it reaches, or how long it lasts. Its holder stays."""
     changes = body.model_dump(exclude_unset=True)
     after = service.tokens.changed(identity, by=person, **changes)
     if after is None:

@@ -1,16 +1,16 @@
-"""The way in: limits, turns, and the order in which a request is checked.
+"""How requests are let in: limits, turns, and the order in which a request is checked.
 
 1. A path that is open to everybody is answered at once. 2. The token is checked by the headers alone. A
 stranger's body is never read. 3. The body is read within its route's limit and at a minimum rate. It holds no
 turn and no thread meanwhile. 4. The request waits for a turn of its dataset, board or gate, and runs.
 
-Whoever is refused before the body was read gets ``Connection: close``: the rest is not wanted.
+A request that is refused before its body was read gets ``Connection: close``, because the body is not read.
 
 New questions are counted in the account's book: every process counts the same, and so does the next start.
 Previews and rejected requests write nothing, so they are counted in memory, which all workers of a machine
-share without locks. They charge nothing and tell nothing about the rows: this limit saves time, and no
-promise rests on it. In shared memory, names share slots by a keyed digest, so nobody can choose names that
-fall together. Two that do are counted together.
+share without locks. They charge nothing and reveal nothing about the rows. This limit only saves time: no
+promise depends on it. In shared memory, a keyed digest gives each name a slot. Two names with the same slot
+are counted together, and nobody can choose names to get the same slot.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _KB, _MB = 2**10, 2**20
 OPEN_PATHS = frozenset(path for (_, path), rule in ROUTES.items() if rule.public)
 """The paths that need no token. They have no body, and they never wait for other requests."""
 
-# The largest body of each kind of request; the first row that matches counts. What is not listed is small.
+# The largest body of each kind of request; the first row that matches counts. Others must be small.
 # Uploads are parsed in a process of their own, everything else on the event loop: 64 KB take about 1 ms.
 _BODIES: tuple[tuple[str, str, int], ...] = (
     ("POST", r"/v1/boards/[^/]+/submissions", 64 * _MB),
@@ -61,7 +61,7 @@ _BODIES: tuple[tuple[str, str, int], ...] = (
 _OTHER_BODIES = 16 * _KB
 _COMPILED = [(method, re.compile(pattern), most) for method, pattern, most in _BODIES]
 
-# Requests about the same dataset, board or gate wait for each other, and for nobody else.
+# Requests about the same dataset, board or gate wait only for each other.
 _PLACE = re.compile(r"/v1/(datasets|boards|gates)/([^/@]+)")
 
 
@@ -125,8 +125,9 @@ class Limits:
     free_per_minute: int = 600
 
     def of_one_in(self, processes: int) -> Limits:
-        """The limits of one of so many processes of a service. What they hold in all is shared out among
-        them. A place may be busy in one of them alone, and an address is counted in all of them together."""
+        """The limits of one process, if a service has so many ``processes``. Limits on totals are divided
+        among them. Limits of one place hold in each process, and addresses are counted in all of them
+        together."""
         return replace(
             self,
             connections=math.ceil(self.connections / processes),
@@ -141,7 +142,7 @@ _ROW = SLOTS + 1
 
 
 class SharedCounts:
-    """One process's view of how many connections each address has in all of them.
+    """How many connections each address has in all processes, as one process sees it.
 
     Every process writes to a row of its own and reads the others. The row of a process that died is emptied.
     The last number of a row is how many connections the process has in all.
@@ -158,11 +159,11 @@ class SharedCounts:
 
     @staticmethod
     def size(rows: int) -> int:
-        """How many numbers so many processes need."""
+        """How many numbers are needed for so many processes."""
         return rows * _ROW
 
     def add(self, address: str, change: int) -> None:
-        """Count a connection of this process that came or went."""
+        """Count a connection of this process that was opened or closed."""
         self._numbers[self.row * _ROW + slot_of(address, self._key)] += change
         self._numbers[self.row * _ROW + SLOTS] += change
 
@@ -181,7 +182,7 @@ class SharedCounts:
         return int(self._numbers[self.row * _ROW + SLOTS])
 
     def clear(self, row: int) -> None:
-        """Forget what a process counted that is gone."""
+        """Clear the row of a process that has ended."""
         self._numbers[row * _ROW : (row + 1) * _ROW] = [0] * _ROW
 
 
@@ -231,9 +232,9 @@ def share_buckets(buckets: SharedMoments) -> None:
 
 
 class FreeRate:
-    """A bucket of tokens for each person: what is free takes some out, and time puts them back.
+    """A bucket of tokens for each person. A free request takes tokens out, and time adds tokens.
 
-    A bucket is written down as the moment at which it is full again: one number, which processes can share.
+    A bucket is stored as the moment at which it is full again. This is one number, so processes can share it.
 
     Args:
         per_minute: How many come back in a minute, and how many a full bucket has.
@@ -252,13 +253,13 @@ class FreeRate:
             raise TooMany(int(self._most), wait, what="previews and rejected requests")
 
     def take(self, person: str, tokens: float) -> None:
-        """Take tokens out; a bucket can owe some."""
+        """Take tokens out. The number of tokens can become negative."""
         start = max(self._full_again.get(person), time.monotonic())
         self._full_again.set(person, start + tokens * _MINUTE / self._most)
 
 
 class Busy(HoldfastError):
-    """Too many requests run or wait already; ``wait`` says after how many seconds to try again."""
+    """Too many requests already run or wait. Try again after ``wait`` seconds."""
 
     def __init__(self, message: str, wait: float) -> None:
         self.wait = wait
@@ -276,10 +277,10 @@ class _Place:
 class Turns:
     """Hands out turns on the event loop, so that no thread waits for a turn.
 
-    Guarantee: at most ``running_per_place`` requests about one place run at a time, whatever the others do,
-    and ``running`` in all. A place with slow requests leaves the turns of all other places alone as long as
-    fewer than ``running / running_per_place`` places are slow. One person holds at most half of the places in
-    a queue, so that another one can still get in line.
+    Guarantee: at most ``running_per_place`` requests about one place run at a time, and at most ``running``
+    in all. Slow requests do not take the turns of other places, while fewer than
+    ``running / running_per_place`` places are slow. One person holds at most half of the places in a queue,
+    so another person can still get in line.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -289,7 +290,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, name: str, person: str) -> AsyncIterator[None]:
-        """Wait for a turn at a place and hold it. Raises :class:`Busy` where the queue is full."""
+        """Wait for a turn at a place and hold it. Raises :class:`Busy` if the queue is full."""
         place = self._places.setdefault(name, _Place())
         try:
             await self._begin(place, person)
@@ -327,7 +328,7 @@ class Turns:
             raise
 
     def _wake(self) -> None:
-        """Give free turns to whoever waits, one to each place in order."""
+        """Give free turns to the requests that wait, one to each place in order."""
         limits = self._limits
         for place in list(self._places.values()):
             if self._running >= limits.running:
@@ -344,7 +345,7 @@ class Turns:
 _API_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 _CLOSE = {"Connection": "close"}
 _WRITING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-# What costs its sender nothing: a request that was refused as it is. Long ones take longer to refuse.
+# Refused requests cost their sender nothing, so they are counted. Long ones take longer to refuse.
 _REJECTED = frozenset({400, 404, 422})
 _BYTES_A_TOKEN = 1_024
 _MOST_COUNTED = 64 * 1_024
@@ -355,7 +356,7 @@ class _TooLarge(Exception):
 
 
 class _TooSlow(Exception):
-    """The body arrives more slowly than it must."""
+    """The body arrives more slowly than the limit allows."""
 
 
 class _Gone(Exception):
@@ -365,8 +366,8 @@ class _Gone(Exception):
 class Admission:
     """Lets requests in, by the limits of a service.
 
-    Guarantee: no byte of a body is read for a request without a valid token, no body has more bytes than its
-    route takes, and open paths never wait.
+    Guarantee: no byte of a body is read for a request without a valid token. No body has more bytes than its
+    route takes. Open paths never wait.
     """
 
     def __init__(
@@ -484,7 +485,7 @@ class Admission:
             await _busy(busy)(scope, receive, send)
 
     async def _reply(self, question: PlainQuestion, person: Person) -> Response:
-        """The reply of the worker where the dataset is at home, or else of this one."""
+        """The reply of the dataset's home worker, or else of this worker."""
         if self._neighbours is not None and self._service.datasets.is_open(question.name):
             reply = await self._neighbours.reply(question, person)
             if reply is not None:
@@ -492,7 +493,7 @@ class Admission:
         return await self._gathering.reply(question, person)
 
     async def _body(self, receive: Receive, most: int) -> bytes:
-        """The whole body; its bytes are counted as held until the request has ended."""
+        """The whole body. Its bytes count as held until the request has ended."""
         loop, limits = asyncio.get_running_loop(), self._limits
         started, parts, arrived = loop.time(), [], 0
         try:
@@ -525,7 +526,7 @@ async def _in_time(receive: Receive, seconds: float) -> Message:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """A ``receive`` that gives a body that was read before, and then whatever comes after it."""
+    """A ``receive`` that first gives a body that was already read, and then all later messages."""
     given = False
 
     async def replay() -> Message:
@@ -553,7 +554,7 @@ def _busy(busy: Busy) -> Any:
 
 
 def _with_headers(send: Send) -> Send:
-    """A ``send`` that tells browsers and proxies to keep nothing of what the API says."""
+    """A ``send`` that tells browsers and proxies to store no reply of the API."""
 
     async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":

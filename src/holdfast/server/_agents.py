@@ -1,7 +1,7 @@
 """Questions for AI agents, as tools of the Model Context Protocol.
 
-The same tools ask a service, with a token of their own, or a table on this machine, whose account is a file.
-Either way an agent passes through one account; what the tools say of themselves tells it how to spend little.
+The same tools ask a service with a token of their own, or a table on this machine whose account is a file. In
+both cases an agent uses one account. The descriptions of the tools explain how to spend little.
 """
 
 from __future__ import annotations
@@ -100,12 +100,12 @@ class Asked(Protocol):
 def make_tools(client: Client, *, may_report: bool = False) -> MCPServer:
     """An MCP server whose tools ask one dataset of a service through ``client``.
 
-    Guarantee: every tool passes through the service's account with the client's token, and can do nothing the
-    token cannot.
+    Guarantee: every tool uses the service's account with the client's token, and can do only what the token
+    allows.
 
     Args:
         client: The client of the service.
-        may_report: Also offer the tool that gives the last word and ends the account.
+        may_report: Also offer the tool that gives the report and ends the account.
 
     >>> with Client("http://127.0.0.1:8344", "hf_token") as client:
     ...     make_tools(client).name
@@ -126,7 +126,7 @@ def make_tools(client: Client, *, may_report: bool = False) -> MCPServer:
 
     @server.tool(
         description="Submit predictions to a board: a map from every row id of the board to a prediction. "
-        "You are told whether they beat the best by a step, and by how many; only steps cost much."
+        "The reply says whether they beat the best by a step, and by how many; only steps cost much."
     )
     def submit(board: str, predictions: dict[str, Any]) -> dict[str, Any]:
         table = {"id": list(predictions), "prediction": list(predictions.values())}
@@ -141,8 +141,8 @@ def make_tools(client: Client, *, may_report: bool = False) -> MCPServer:
 
     @server.tool(
         description="Ask a gate whether a candidate may replace the incumbent: its name (a commit or a "
-        "version) and a score from 0 to 1 for every task. You are told whether it is promoted, and by how "
-        "much it is better at least. The same name again has its first verdict, free. If you saw the scores, "
+        "version) and a score from 0 to 1 for every task. The verdict says whether it is promoted, and by "
+        "how much it is better at least. The same name again has its first verdict, free. If you saw them, "
         "submit every candidate that was scored and not the best of them, or the promise does not hold."
     )
     def gate_submit(
@@ -161,11 +161,12 @@ def make_tools(client: Client, *, may_report: bool = False) -> MCPServer:
 def make_local_tools(guard: Callable[[], Guard]) -> MCPServer:
     """An MCP server whose tools ask a table on this machine.
 
-    Guarantee: that of the guard. Every answer is charged to its account, whatever fails is told without a
-    word about protected rows, and a guard that cannot be opened is a refusal that the agent reads.
+    Guarantee: that of the guard. Every answer is charged to its account. Reports of errors contain nothing
+    about protected rows. If the guard cannot be opened, the agent gets a refusal.
 
     Args:
-        guard: Returns the guard, and opens it if need be. Called for every call of a tool, in any thread.
+        guard: Returns the guard, and opens it if needed. It is called for every call of a tool, in any
+            thread.
 
     >>> guard = Guard({"x": list(range(100))})
     >>> make_local_tools(lambda: guard).name
@@ -279,7 +280,7 @@ def _add_asking(server: MCPServer, asked: Callable[[], Asked], training_frame: C
         return _result_or_refusal(lambda: asked().table(question, nats=nats, precise=precise).to_dict())
 
     @server.tool(
-        description="Tell a whole distribution, such as cdf(income): the share of rows up to each of 64 "
+        description="Ask a whole distribution, such as cdf(income): the share of rows up to each of 64 "
         f"points, in one band that costs about as much as one share. {_FINER}"
     )
     def curve(question: str, nats: float | None = None, precise: bool = False) -> dict[str, Any]:
@@ -287,7 +288,7 @@ def _add_asking(server: MCPServer, asked: Callable[[], Asked], training_frame: C
 
     @server.tool(
         description="Test a claim, a question with < or > and a number, such as mean(income, 0, 1e5) > 3e4. "
-        "You are told whether it was found; of all that is found at most 5 % are false, in expectation."
+        "The reply says whether it is discovered. At most 5 % of all discoveries are false, in expectation."
     )
     def discover(claim: str) -> dict[str, Any]:
         return _result_or_refusal(lambda: asked().discover(claim).to_dict())
@@ -319,10 +320,10 @@ def _history(asked: Asked, limit: Any, offset: Any) -> dict[str, Any]:
 
 
 def _add_report(server: MCPServer, asked: Callable[[], Asked], ends: str) -> None:
-    """The tool that gives the last word; ``ends`` says what that does to the account."""
+    """The tool that gives the report; ``ends`` says what that does to the account."""
 
     @server.tool(
-        description=f"The last word: {ends}, then reads a short list of questions exactly. Nothing more is "
+        description=f"The report: {ends}, then reads a short list of questions exactly. Nothing more is "
         "answered after it. Call it once, at the very end, and only if a person told you to; it needs "
         "confirm=true. A question that cannot be asked is refused before the account is closed. Returns "
         "exact values with intervals that hold together with all earlier answers, and a text to cite. "
@@ -344,9 +345,9 @@ def _report(asked: Asked, questions: list[str], ends: str, *, confirm: bool) -> 
 
 
 def _result_or_refusal(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What a call returns, or a refusal as data: an agent reads it and goes on.
+    """What a call returns, or a refusal as data: an agent reads it and continues.
 
-    An error that nobody foresaw is told without its words, which could quote a protected row.
+    An unexpected error is reported without its text, which could quote a protected row.
     """
     try:
         return call()

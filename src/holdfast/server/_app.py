@@ -1,11 +1,12 @@
 """The HTTP application around one service: all routes, the page, and probes for operators.
 
-``/v1/live`` says that the process runs, and touches nothing. ``/v1/ready`` says whether the service can take
-requests now: its books can be reached, its disk written, its datasets opened, and it is not about to stop. It
-runs these checks in a thread of their own, at most once a second, and gives up after two: a probe neither
-waits for people who ask nor keeps them waiting. Replies name no dataset and no path: probes have no token.
+``/v1/live`` says that the process runs, and checks nothing else. ``/v1/ready`` says whether the service can
+take requests now: its books can be reached, its disk written, its datasets opened, and it is not about to
+stop. These checks run in a thread of their own, at most once a second, and stop after two seconds. So a probe
+does not wait for questions, and questions do not wait for it. Replies name no dataset and no path, because
+probes have no token.
 
-The page is some files that need no build step, sent with headers that allow nothing but themselves.
+The page consists of files that need no build step. Their headers allow only these files.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ _log = logging.getLogger("holdfast.server")
 class Readiness:
     """The checks of one service.
 
-    ``checks`` maps a name to a function that returns nothing, or what is wrong in words that anyone may read;
-    an exception counts as "failed".
+    ``checks`` maps a name to a function. It returns None, or what is wrong in words that anyone may read. An
+    exception counts as "failed".
     """
 
     def __init__(self, service: Service) -> None:
@@ -65,11 +66,11 @@ class Readiness:
         }
 
     def drain(self) -> None:
-        """From now on the service is not ready: it is about to stop."""
+        """Report from now on that the service is not ready, because it is about to stop."""
         self._draining = True
 
     def close(self) -> None:
-        """End the thread of the checks; one that hangs is not waited for."""
+        """End the thread of the checks, without waiting for a check that hangs."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def reply(self) -> tuple[int, dict[str, Any]]:
@@ -118,8 +119,8 @@ class Readiness:
         return None
 
     def _datasets(self) -> str | None:
-        """Open what was not opened yet. A dataset that cannot be opened does not keep people from the others:
-        only where none can be opened is the service not ready."""
+        """Open datasets that are not open yet. The service is not ready only if no dataset can be opened:
+        one broken dataset does not block the others."""
         names = set(self._service.datasets.names())
         for name in sorted(names - self._opened):
             try:
@@ -135,7 +136,7 @@ class Readiness:
         return None
 
     def _ready(self) -> str | None:
-        """What the service itself says: its store and the database of its books can be reached."""
+        """The check of the service itself: its store and the database of its books can be reached."""
         problems = self._service.ready()
         if not problems:
             return None
@@ -149,7 +150,7 @@ operator_router = APIRouter(prefix="/v1")
 # Not in a thread: a probe is answered while all threads are busy.
 @operator_router.get("/live")
 async def live() -> dict[str, str]:
-    """Whether the process runs. Touches nothing."""
+    """Whether the process runs. Checks nothing else."""
     return {"status": "live"}
 
 
@@ -165,15 +166,15 @@ async def ready(request: Request) -> JSONResponse:
 
 @operator_router.get("/metrics", response_class=Response)
 def metrics(request: Request) -> Response:
-    """What the service does, in Prometheus' text format. For owners whose token reaches everything: metrics
-    speak of all datasets."""
+    """What the service does, in Prometheus' text format. Only for owners whose token reaches everything,
+    because metrics cover all datasets."""
     all_metrics: Metrics = request.app.state.metrics
     return Response(all_metrics.text(), media_type=CONTENT_TYPE)
 
 
 def _observe(app: FastAPI, service: Service, tracing: Tracing) -> None:
-    """Observe every request of an app, and add these routes. Call it after all other middleware: every reply
-    has a request id then, those of the others included."""
+    """Observe every request of an app, and add these routes. Call it after all other middleware is added, so
+    that their replies also have a request id."""
     app.state.metrics = Metrics(lambda: service.places.all_books, counted=os.environ.get(COUNTED))
     app.state.readiness = Readiness(service)
     app.include_router(operator_router)
@@ -207,7 +208,7 @@ def index() -> Response:
 
 @page_router.get("/page.css")
 def style() -> Response:
-    """How it looks."""
+    """The style of the page."""
     return _file("page.css", "text/css; charset=utf-8")
 
 
@@ -290,8 +291,8 @@ _SPARE_THREADS = 16
 def _life(
     limits: Limits, gathering: Gathering, neighbours: Neighbours | None, tracing: Tracing
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
-    """What the app has while it serves: as many threads as requests may run, because whoever has a turn must
-    not wait for a thread as well; and other workers that pass questions on to it."""
+    """What the app has while it serves. It has as many threads as requests may run, so a request with a turn
+    does not wait for a thread. Other workers pass questions on to it."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -315,8 +316,8 @@ def create_app(
 ) -> FastAPI:
     """The application that serves one :class:`Service`: HTTP under ``/v1``, described at ``/openapi.json``.
 
-    Guarantee: every route that the table of roles does not list as open needs a valid token, and whatever is
-    released about protected rows passes through the dataset's one account first. No byte of a body is read
+    Guarantee: every route that the table of roles does not list as open needs a valid token. Everything that
+    is released about protected rows is charged to the dataset's one account first. No byte of a body is read
     for a request without a valid token.
 
     Args:
@@ -339,7 +340,7 @@ def create_app(
     app.add_middleware(Admission, service=service, limits=limits, gathering=gathering, neighbours=neighbours)
     install_problems(app)
 
-    # On the event loop, without a thread: it answers whatever the threads are busy with.
+    # On the event loop, without a thread: it answers even if all threads are busy.
     @app.get("/v1/health")
     async def health() -> dict[str, str]:
         """Whether the service runs."""

@@ -60,10 +60,10 @@ def dataset(name: str, service: TheService, person: Who) -> dict[str, Any]:
     return described(service, person, name)
 
 
-# A response that is ready needs no second thread to look through it: these two routes are the busy ones.
+# These two routes are the busiest. They return a finished response, so the framework need not convert it.
 @router.post("/{name}/preview", response_model=dict[str, Any])
 def preview(name: str, body: AskBody, service: TheService, person: Who) -> JSONResponse:
-    """What a question would cost and show. Never opens the protected rows, charges nothing."""
+    """What a question would cost and show. It never opens the protected rows and charges nothing."""
     dataset = service.dataset(person, name)
     return JSONResponse(dataset.preview(person, body.query, precise=body.precise, nats=body.nats).to_dict())
 
@@ -84,7 +84,7 @@ def ask(
 
 
 def reply_to(service: Service, dataset: Dataset, question: str, answer: Answer) -> JSONResponse:
-    """The reply to a plain question, which is kept for whoever asks in the same words."""
+    """The reply to a plain question. It is kept for the next person who asks in the same words."""
     reply = JSONResponse(answer.to_dict())
     service.recorded.keep(dataset.guard, question, bytes(reply.body))
     return reply
@@ -93,7 +93,7 @@ def reply_to(service: Service, dataset: Dataset, question: str, answer: Answer) 
 @router.post("/{name}/tables", response_model=dict[str, Any])
 def table(name: str, body: AskBody, service: TheService, person: Who) -> JSONResponse:
     """Answer a question by the values of a column, such as share(late, by = carrier): one question for each
-    value, asked together. Those that were answered before cost nothing."""
+    value, asked together. Questions that were answered before cost nothing."""
     dataset = service.dataset(person, name)
     watch_answers(dataset.guard)
     answers = dataset.table(person, body.query, precise=body.precise, nats=body.nats)
@@ -103,16 +103,16 @@ def table(name: str, body: AskBody, service: TheService, person: Who) -> JSONRes
 
 @router.post("/{name}/curves", response_model=dict[str, Any])
 def curve(name: str, body: AskBody, service: TheService, person: Who) -> JSONResponse:
-    """Tell a whole distribution, such as cdf(income): the share of rows up to each of 64 points, in one
-    band."""
+    """Answer a question for a whole distribution, such as cdf(income): the share of rows up to each of 64
+    points, in one band."""
     dataset = service.dataset(person, name)
     return JSONResponse(dataset.curve(person, body.query, precise=body.precise, nats=body.nats).to_dict())
 
 
 @router.post("/{name}/discoveries", response_model=dict[str, Any])
 def discover(name: str, body: ClaimBody, service: TheService, person: Who) -> JSONResponse:
-    """Test a claim, such as mean(income, 0, 1e5) > 3e4: of all that is found, few are false, in
-    expectation."""
+    """Test a claim, such as mean(income, 0, 1e5) > 3e4. In expectation, few of all discovered claims are
+    false."""
     dataset = service.dataset(person, name)
     return JSONResponse(dataset.discover(person, body.claim, body.rate).to_dict())
 
@@ -140,7 +140,7 @@ def history(
 
 @router.get("/{name}/train")
 def train(name: str, service: TheService, person: Who) -> Response:
-    """The training part as Parquet, free to look at; nothing if there is none."""
+    """The training rows as Parquet. Looking at them is free. Empty if there are none."""
     rows = service.dataset(person, name).guard.training_rows()
     buffer = io.BytesIO()
     if rows is not None:
@@ -151,7 +151,7 @@ def train(name: str, service: TheService, person: Who) -> Response:
 @router.get("/{name}/columns")
 def columns(name: str, service: TheService, person: Who) -> dict[str, Any]:
     """The columns with their kinds, what the training rows show of each, and which ones only number the rows.
-    Free: says nothing about the protected rows."""
+    This is free and says nothing about the protected rows."""
     dataset = service.dataset(person, name)
     return {"columns": dataset.columns, "training_rows": dataset.training_rows}
 
@@ -163,8 +163,8 @@ def certificate(
     person: Who,
     form: Annotated[Literal["json", "in-toto"], Query(alias="format")] = "json",
 ) -> dict[str, Any]:
-    """What all answers together rest on; as ``in-toto`` in a signed DSSE envelope that also says how the book
-    ends, for people who verify without Holdfast."""
+    """What all answers together rest on. With ``in-toto`` it comes in a signed DSSE envelope that also says
+    how the book ends, for people who verify without Holdfast."""
     dataset = service.dataset(person, name)
     certificate = dataset.guard.certificate.to_dict()
     if form == "json":
@@ -174,8 +174,8 @@ def certificate(
 
 @router.get("/{name}/ledger")
 def export(name: str, service: TheService, person: Who) -> StreamingResponse:
-    """The whole account book, as an export that anyone can verify offline with the public key. Archived and
-    deleted datasets have theirs too."""
+    """The whole account book, as an export that anyone can verify offline with the public key. This works for
+    archived and deleted datasets too."""
     if named(name)[0] not in service.datasets.states.all():
         return streamed(service.dataset(person, name).book, name)
     return streamed(service.datasets.book_of(name), name, close=True)
@@ -183,8 +183,8 @@ def export(name: str, service: TheService, person: Who) -> StreamingResponse:
 
 @router.get("/{name}/verify")
 def verify(name: str, service: TheService, person: Who) -> dict[str, Any]:
-    """The book as the service itself verifies it, and that it goes on where the epoch before it says; anyone
-    can do the same offline."""
+    """Verify the book, and that it continues where the epoch before it says. Anyone can do the same
+    offline."""
     last = service.dataset(person, name).guard.epoch.number
     books = [epoch.book for epoch in service.datasets.epochs(name)[:last]]
     with ExitStack() as at_end:
@@ -217,7 +217,8 @@ def _exported(book: ledger.Book) -> Iterator[Path]:
 
 
 def _listed(service: Service, person: Person, name: str) -> dict[str, Any]:
-    """A dataset in the list of all: one that cannot be opened is listed as broken, and hides no other."""
+    """A dataset in the list of all datasets. If it cannot be opened, it is listed as broken, and the others
+    are still listed."""
     try:
         return described(service, person, name)
     except KNOWN as error:
@@ -252,12 +253,13 @@ def described(service: Service, person: Person, name: str) -> dict[str, Any]:
 
 @router.post("/{name}/batches", response_model=dict[str, Any])
 def ask_all(name: str, body: BatchBody, service: TheService, person: Who) -> JSONResponse:
-    """Answer several questions together: none pays for what the others reveal, and whoever asks later pays
-    for all of them.
+    """Answer several questions together. None pays for what the others reveal, but later questions pay for
+    all of them.
 
-    All are read before the first is asked: a question that cannot be asked as written refuses them all, and
-    nothing is charged. What is refused later is told in its place, under ``problem``; with ``stop`` nothing
-    is asked after it. A question with a ``key`` returns the recorded answer when it is sent again with it.
+    All questions are parsed before the first is asked. If one cannot be asked as written, all are refused and
+    nothing is charged. A question that is refused later has its ``problem`` in its place; with ``stop``
+    nothing is asked after it. A question with a ``key`` returns the recorded answer when it is sent again
+    with the same key.
     """
     asked = [
         (question.query, _request(person.identity, question.key), _wished(question))
@@ -294,7 +296,7 @@ def open_epoch(
     key: _IdempotencyKey = "",
 ) -> dict[str, Any]:
     """Open an epoch for rows that arrived since the newest one. It has an account of its own, and no earlier
-    account changes; the same Idempotency-Key returns the epoch that was opened. From then on NAME is the new
+    account changes. The same Idempotency-Key returns the epoch that was opened. From then on NAME is the new
     epoch, and NAME@1 the first."""
     service.dataset(person, name)
     arrived = Arrived(**body.model_dump())
@@ -310,10 +312,10 @@ def epochs(name: str, service: TheService, person: Who) -> list[dict[str, Any]]:
 
 @router.post("/{name}/report")
 def give(name: str, body: ReportBody, service: TheService, person: Who) -> dict[str, Any]:
-    """Give the last word: close the account for everyone, then read the questions exactly.
+    """Give the report: close the account for everyone, then read the questions exactly.
 
-    The policy says who may. A question that cannot be asked refuses the report, and the account stays open.
-    A report is given once; the same questions return it again.
+    The policy says who may do this. If a question cannot be asked, the report is refused and the account
+    stays open. A report is given once; the same questions return it again.
     """
     return service.dataset(person, name).report(person, body.questions).to_dict()
 

@@ -52,7 +52,7 @@ def board(name: str, service: TheService, person: Who) -> dict[str, Any]:
 
 @boards_router.get("/{name}/ids")
 def ids(name: str, service: TheService, person: Who) -> list[Any]:
-    """Every id that a submission has to have a prediction for."""
+    """Every id that a submission needs a prediction for."""
     return service.board(person, name).ids
 
 
@@ -72,12 +72,12 @@ async def submit(name: str, request: Request, service: TheService, person: Who) 
     kind = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
 
     def score(content: bytes) -> dict[str, Any]:
-        # A board that is scoring holds locks, so even the look-up is made off the event loop.
+        # A board that is scoring holds locks, so even looking it up does not run on the event loop.
         board = service.board(person, name)
         table = read_predictions(
             kind, content, ids=board.rows + board.sealed_rows, text=board.labels_are_text
         )
-        return _told(service.boards.submit(name, person, table))
+        return _reply_to(service.boards.submit(name, person, table))
 
     return await run_in_threadpool(score, await request.body())
 
@@ -91,27 +91,27 @@ def submissions(
     limit: Annotated[int, Query(ge=1, le=1_000)] = 1_000,
     newest: bool = False,
 ) -> list[dict[str, Any]]:
-    """What was submitted, in order or the ``newest`` first, with what each submission was told, and whether
-    its submitter chose it as a finalist: one's own submissions, and for an owner or auditor those of all."""
+    """Submissions, in order or the ``newest`` first, each with its reply and whether its submitter chose it
+    as a finalist. People see their own submissions; owners and auditors see all."""
     board = service.board(person, name)
     by = None if person.role in ("owner", "auditor") else person.account
     everything = service.boards.submissions(name, by)
     listed = (everything[::-1] if newest else everything)[skip : skip + limit]
     chosen = {account: board.finalists(account) for account in {entry.by for entry in listed}}
-    return [{**_told(entry), "finalist": entry.key in chosen[entry.by]} for entry in listed]
+    return [{**_reply_to(entry), "finalist": entry.key in chosen[entry.by]} for entry in listed]
 
 
 @boards_router.get("/{name}/finalists")
 def finalists(name: str, service: TheService, person: Who) -> dict[str, Any]:
-    """Which of one's own submissions one chose for the final, and how many may be chosen."""
+    """Which of their own submissions a person chose for the final, and how many may be chosen."""
     board = service.board(person, name)
     return {"finalists": list(board.finalists(person.account)), "most_finalists": board.most_finalists}
 
 
 @boards_router.put("/{name}/finalists")
 def choose_finalists(name: str, body: FinalistsBody, service: TheService, person: Who) -> dict[str, Any]:
-    """Choose which of one's own submissions are in the final; it can be changed until then. Who chooses none
-    has their best submission in it."""
+    """Choose which of your own submissions are in the final. You can change the choice until then. If you
+    choose none, your best submission is in the final."""
     board = service.board(person, name)
     chosen = service.boards.choose_finalists(name, person, body.submissions)
     return {"finalists": list(chosen), "most_finalists": board.most_finalists}
@@ -119,8 +119,8 @@ def choose_finalists(name: str, body: FinalistsBody, service: TheService, person
 
 @boards_router.post("/{name}/unblind")
 def unblind(name: str, service: TheService, person: Who) -> dict[str, Any]:
-    """End the blind phase: everything that waited is scored as one batch. What could not be scored is listed
-    under ``unscored``. It can be called again after a crash."""
+    """End the blind phase: all waiting submissions are scored as one batch. Those that could not be scored
+    are listed under ``unscored``. It can be called again after a crash."""
     service.board(person, name)
     unscored = service.boards.unblind(name)
     return {**_described_board(service, name), "unscored": [submission.to_dict() for submission in unscored]}
@@ -134,8 +134,8 @@ def final(name: str, service: TheService, person: Who) -> dict[str, Any]:
     return _described_board(service, name)
 
 
-def _told(submission: Submission | Received) -> dict[str, Any]:
-    """What is told about a submission: what was released, or only that it waits."""
+def _reply_to(submission: Submission | Received) -> dict[str, Any]:
+    """The reply to a submission: what was released, or only that it waits."""
     if isinstance(submission, Received):
         return {**submission.to_dict(), "blind": True}
     receipt = None if submission.receipt is None else submission.receipt.to_dict()
@@ -143,7 +143,8 @@ def _told(submission: Submission | Received) -> dict[str, Any]:
 
 
 def _listed(service: Service, name: str) -> dict[str, Any]:
-    """A board in the list of all: one that cannot be opened is listed as broken, and hides no other."""
+    """A board in the list of all boards. If it cannot be opened, it is listed as broken, and the others are
+    still listed."""
     try:
         return _described_board(service, name)
     except KNOWN as error:
@@ -225,7 +226,7 @@ async def submit_candidate(name: str, request: Request, service: TheService, per
     """Compare a candidate with the incumbent, and promote it if it is shown to be better.
 
     Returns the verdict and nothing else. The same name again has its first verdict (``repeated``), free of
-    charge, and the new scores are not looked at.
+    charge, and the new scores are ignored.
     """
 
     def compare(content: bytes) -> dict[str, Any]:
@@ -252,7 +253,7 @@ def verdicts(
 
 @gates_router.post("/{name}/report")
 def report(name: str, service: TheService, person: Who) -> dict[str, Any]:
-    """Close the gate for good, then tell the exact score of every version. Asking again returns the same."""
+    """Close the gate for good, then give the exact score of every version. Asking again returns the same."""
     return service.gate(person, name).gate.report().to_dict()
 
 

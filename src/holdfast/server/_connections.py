@@ -1,10 +1,10 @@
 """Connections: where a service listens, how several processes share them out, and a watch over each.
 
-Uvicorn times an idle connection after its first answer only. A client that opens thousands and sends half a
-header to each would keep them all. So every connection is watched from its first moment.
+Uvicorn has a time limit for idle connections only after their first answer. A client that opens thousands and
+sends half a header to each would keep them all. So every connection is watched from its first moment.
 
-Where processes share a listening socket, the first that wakes up would take all that wait there, and often
-does. So a process that has more connections than another one lets a moment pass before it takes the next.
+If processes share a listening socket, the first process that wakes up could take all waiting connections. So
+a process that has more connections than another one waits a moment before it takes the next.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 from holdfast.errors import HoldfastError
 from holdfast.server._admission import Limits, SharedCounts
 
-# A name may stand for an address of a kind that this machine does not have.
+# A name can have an address of a kind that this machine does not support.
 _NOT_HERE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
@@ -64,13 +64,13 @@ def _words(error: OSError) -> str:
         return "another program listens there"
     if error.errno == errno.EACCES:
         return "ports below 1024 are for administrators"
-    # What the system says may name the address again in brackets.
+    # The text of the system can repeat the address in brackets.
     return str(error.strerror).partition(" (")[0]
 
 
 _MOMENT = 0.002
 _BACKLOG = 2_048
-# The system has no room for another connection. It has again once others have ended.
+# The system has no room for another connection until others have ended.
 _NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _UNTIL_ROOM = 1.0
 
@@ -78,12 +78,12 @@ _UNTIL_ROOM = 1.0
 class Entrance:
     """Takes connections from sockets that several processes listen on, so that each has about as many.
 
-    A process that has more than another one leaves a new connection to it for two milliseconds. If the
-    connection still waits then, the process takes it: the other one may be busy, or stopped.
+    A process that has more connections than another leaves a new connection to the other for two
+    milliseconds. If the connection still waits then, the process takes it: the other may be busy or stopped.
 
     Args:
         places: The listening sockets.
-        protocol: Makes what speaks over one connection.
+        protocol: Makes the protocol object of one connection.
         counts: How many connections each process has.
     """
 
@@ -151,9 +151,9 @@ class Connections:
     """The open connections of one server, and a watch over them.
 
     Guarantee: at most ``limits.connections`` are open, and ``limits.connections_per_address`` from one
-    address. One that has sent no whole header after ``header_seconds``, or reads next to nothing of an
-    answer for ``stalled_seconds``, is ended. Where all are taken, a new one takes the place of the one that
-    has waited longest for a header, so that half-requests cannot shut others out.
+    address. A connection is ended if it has sent no whole header after ``header_seconds``, or reads almost
+    nothing of an answer for ``stalled_seconds``. If all are taken, a new connection replaces the one that has
+    waited longest for a header. So half-requests cannot shut others out.
     """
 
     def __init__(self, limits: Limits, counts: SharedCounts | None = None) -> None:
@@ -164,7 +164,7 @@ class Connections:
         self._watch: asyncio.Task[None] | None = None
 
     def enter(self, connection: Any, address: str) -> bool:
-        """Take in a new connection; False if there is no room for it."""
+        """Add a new connection; False if there is no room for it."""
         if self._of(address) >= self.limits.connections_per_address:
             return False
         if len(self._open) >= self.limits.connections and not self._make_room():
@@ -178,7 +178,7 @@ class Connections:
         return True
 
     def leave(self, connection: Any) -> None:
-        """Forget a connection that has ended."""
+        """Remove a connection that has ended."""
         address = self._open.pop(connection, None)
         if address is not None:
             self._by_address[address] -= 1
@@ -201,7 +201,7 @@ class Connections:
         return True
 
     async def _look_after(self) -> None:
-        """End the connections that do not get on; runs as long as there are any."""
+        """End the connections that are too slow. Runs as long as there are connections."""
         loop = asyncio.get_running_loop()
         while self._open:
             await asyncio.sleep(_LOOK_EVERY)
@@ -213,8 +213,8 @@ class Connections:
 
 
 def address_of(transport: asyncio.BaseTransport) -> str:
-    """Who is at the other end, as far as connections are counted: an IPv4 address, or an IPv6 network, of
-    which one client has 2**64 addresses."""
+    """The address under which a connection is counted: an IPv4 address, or an IPv6 network, because one
+    client can have its 2**64 addresses."""
     peer = transport.get_extra_info("peername")
     text = str(peer[0]) if isinstance(peer, tuple) and peer else ""
     try:
@@ -229,8 +229,8 @@ def address_of(transport: asyncio.BaseTransport) -> str:
 
 
 def connections_here(per_address: int) -> int:
-    """How many connections this process may have open: a few times as many as one address, and half of the
-    files that it may open at most. Its soft limit on these is raised as far as the system lets it."""
+    """How many connections this process may have open: a few times as many as one address, but at most half
+    of the files that it may open. Its soft limit on open files is raised as far as the system allows."""
     wanted = max(Limits.connections, 2 * per_address)
     try:
         import resource
@@ -256,8 +256,8 @@ def watched_protocol(limits: Limits, counts: SharedCounts | None = None) -> type
     connections = Connections(limits, counts)
 
     class Watched(Protocol):
-        """One connection. ``since`` is when it began to wait for a header; ``_unread`` is how much of an
-        answer the client had left unread, and when."""
+        """One connection. ``since`` is when it began to wait for a header. ``_unread`` is how much of an
+        answer the client had not read yet, and when."""
 
         _admitted = False
         _header_bytes = 0
@@ -270,7 +270,7 @@ def watched_protocol(limits: Limits, counts: SharedCounts | None = None) -> type
             return self.cycle is None or bool(self.cycle.response_complete)
 
         def is_late(self, now: float, limits: Limits) -> bool:
-            """Whether the client has kept this connection for too long without getting on."""
+            """Whether the client has kept this connection too long without progress."""
             unread = self.transport.get_write_buffer_size()
             if unread == 0:
                 self._unread = None

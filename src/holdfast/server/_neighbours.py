@@ -1,13 +1,13 @@
 """Workers pass questions on, so that those about one dataset meet in one worker: the dataset's home.
 
-There they wait for the same turn, share scans and find the account as they left it. Anywhere else each turn
-would begin with reading what another worker wrote.
+There they wait for the same turn, share scans and find the account as they left it. In another worker each
+turn would begin with reading what other workers wrote.
 
-The worker that has the connection has checked the token, and says who asks. The home checks what they may do,
-as for every question. A home that is gone, or says nothing for two seconds, is not waited for: the question
-is asked where it arrived. That is slower and nothing else, because the account is exact whoever reads. Words
-that were passed on before are asked where they arrive as well: their answer is in the book by now, and this
-worker can keep the reply at hand.
+The worker that has the connection has checked the token, and says who asks. The home checks what the person
+may do, as for every question. If the home has ended, or does not reply within two seconds, the question is
+asked where it arrived. That is only slower, because the account is exact in every worker. A question in words
+that were passed on before is also asked where it arrives: its answer is in the book by now, and this worker
+can keep the reply.
 
 Workers talk over sockets in a folder that nobody else can open.
 """
@@ -45,7 +45,7 @@ _Answer = Callable[[PlainQuestion, Person], Awaitable[Response]]
 
 
 class Homes:
-    """Which worker is the home of a dataset. The first that needs to know gives it to one with few.
+    """Which worker is the home of a dataset. The first worker that asks gives it to a worker with few.
 
     Args:
         numbers: Bytes in shared memory, :meth:`size` of them.
@@ -62,7 +62,7 @@ class Homes:
         return SLOTS
 
     def of(self, dataset: str) -> int:
-        """The row of the worker. Two that need to know at once may disagree for a moment."""
+        """The row of the worker. Two workers that ask at once may disagree for a moment."""
         slot = slot_of(dataset, self._key)
         if not self._numbers[slot]:
             given = Counter(self._numbers[:])
@@ -73,12 +73,12 @@ class Homes:
 class Neighbours:
     """One worker among the others.
 
-    Guarantee: a question has the reply that it would have here.
+    Guarantee: a question gets the same reply as in this worker.
 
     Args:
         folder: Where the workers' sockets are.
-        row: Which of them this one is.
-        homes: Where datasets are at home.
+        row: The row of this worker.
+        homes: The homes of the datasets.
     """
 
     def __init__(self, folder: Path, row: int, homes: Homes) -> None:
@@ -90,7 +90,7 @@ class Neighbours:
         self._tracing = Tracing()
 
     async def start(self, answer: _Answer, tracing: Tracing) -> None:
-        """Take questions from the others, which ``answer`` answers."""
+        """Take questions from the other workers, and answer them with ``answer``."""
         self._tracing = tracing
         place, loop = self._place(self._row), asyncio.get_running_loop()
         try:
@@ -107,7 +107,7 @@ class Neighbours:
             line.close()
 
     async def reply(self, question: PlainQuestion, person: Person) -> Response | None:
-        """The reply of the worker where a dataset is at home; None if that is this one, or no reply came."""
+        """The reply of a dataset's home worker; None if this worker is the home, or no reply came."""
         asked = hash((question.name, question.body.query))  # Long words would fill memory.
         home = self._homes.of(named(question.name)[0])
         if home == self._row or asked in self._passed_on:
@@ -121,12 +121,12 @@ class Neighbours:
         return None if line is None else await line.ask(question, person, self._tracing.carried())
 
     def is_silent(self, row: int) -> bool:
-        """Whether a worker was asked and says nothing. It is asked nothing more until it speaks."""
+        """Whether a worker was asked and has not replied. It gets no further questions until it replies."""
         line = self._lines.get(row)
         return line is not None and line.silent
 
     async def _line_to(self, row: int) -> _Line | None:
-        """A stream to another worker; None if there is no way to it now."""
+        """A stream to another worker; None if it cannot be reached now."""
         async with self._connecting:
             line = self._lines.get(row)
             if line is None or line.is_closed:
@@ -201,8 +201,8 @@ class _Line(_Framed):
         self.silent = False
 
     async def ask(self, question: PlainQuestion, person: Person, carried: dict[str, str]) -> Response | None:
-        """The reply of the other worker; None if it gives none. One that is silent is asked nothing more
-        until it speaks again."""
+        """The reply of the other worker; None if there is none. A silent worker gets no further questions
+        until it replies."""
         if self.silent:
             return None
         loop, number = asyncio.get_running_loop(), next(self._numbers)
@@ -263,7 +263,7 @@ class _Guest(_Framed):
             with self._tracing.continued(carried):
                 question = PlainQuestion(name, AskBody(query=query))
                 response = await self._answer(question, _person_of(person))
-        except Exception:  # It is asked again where it arrived, and its error is told there.
+        except Exception:  # The worker where it arrived asks it again, and reports the error.
             self.send([number, 0, [], 0])
             return
         headers = [[key.decode("latin-1"), value.decode("latin-1")] for key, value in response.raw_headers]

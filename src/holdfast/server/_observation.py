@@ -1,11 +1,11 @@
 """Every request, observed once: its id, its line in the log, its numbers in the metrics, its trace.
 
-What is observed is the route's template and never the path, the status, and the duration in coarse steps.
-None of it depends on what is asked beyond the kind of question, and none on protected rows beyond the time it
-took (docs/guides/operation.md says what that can reveal).
+Observed are the route's template, never the path; the status; and the duration in coarse steps. The content
+of a question shows only in its kind, and protected rows show only in the time it took
+(docs/guides/operation.md says what that can reveal).
 
-**Logs** have one line for each event, as JSON or as text. A line has a time in whole seconds: a finer one
-would tell how long each request took. Of messages from other libraries only the library's name is kept,
+**Logs** have one line for each event, as JSON or as text. A line has a time in whole seconds: a finer time
+would show how long each request took. Messages from other libraries are reduced to the library's name,
 because their words may quote a value. Tracebacks are left out for the same reason: they may show protected
 rows.
 
@@ -15,8 +15,8 @@ route's template and the status: no question, no answer, no name. Their times ar
 seconds, because a finer time of ``read`` could depend on the rows.
 
 **Metrics** are in Prometheus' text format. Counts are of requests, lines and bytes. Durations are counted in
-five coarse steps, and their sum adds up the steps, not the durations: an exact sum would tell how long a
-single request took. Memory is rounded up to 64 MiB. There is no label for a question or a person.
+five coarse steps. Their sum adds up the steps, not the durations: an exact sum would show how long a single
+request took. Memory is rounded up to 64 MiB. There is no label for a question or a person.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ REQUESTS = "holdfast.requests"
 """The logger of finished requests."""
 
 _OURS = ("holdfast",)
-_TEMPLATES = ("uvicorn",)  # Their templates are safe to show; what is put into them is not.
+_TEMPLATES = ("uvicorn",)  # Their message templates are safe to show, their arguments are not.
 _FIELDS = ("request_id", "method", "route", "status", "duration")
 _WARNING = re.compile(r"(\w*Warning): (.*)")
 _TOKEN = re.compile(r"hf_[A-Za-z0-9_-]{8,}")
@@ -103,7 +103,7 @@ def logging_to(level: str = "warning", form: str = "text", stream: TextIO | None
 
 
 def safe_record(record: logging.LogRecord) -> dict[str, Any]:
-    """What may be written of a record: its time, level, source, words that are safe, and the fields of a
+    """The parts of a record that may be written: its time, level, source, safe words, and the fields of a
     request."""
     fields: dict[str, Any] = {
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created)),
@@ -132,7 +132,7 @@ def _words(record: logging.LogRecord) -> str:
 
 
 def _warning_words(text: str) -> str:
-    """The words of our own warning, which speaks of training rows; of any other its kind alone."""
+    """The words of our own warnings, which are about training rows. Of any other warning only its kind."""
     kind = _WARNING.search(text)
     if kind is None:
         return "a warning"
@@ -183,7 +183,7 @@ class RequestSpan:
         self._span = span
 
     def end_request(self, route: str, status: int) -> None:
-        """Add what is known when the request ends."""
+        """Add the route and the status when the request ends."""
         if self._span is not None:
             self._span.update_name(f"request {route}")
             self._span.set_attribute("http.route", route)
@@ -213,7 +213,7 @@ class Tracing:
             yield RequestSpan(span)
 
     def carried(self) -> dict[str, str]:
-        """The headers by which another process goes on with the current trace (W3C traceparent)."""
+        """The headers with which another process continues the current trace (W3C traceparent)."""
         carried: dict[str, str] = {}
         if self._tracer is not None:
             from opentelemetry.propagate import inject
@@ -223,7 +223,7 @@ class Tracing:
 
     @contextmanager
     def continued(self, carried: Mapping[str, str]) -> Iterator[None]:
-        """Go on with the trace that another process carried here."""
+        """Continue the trace of another process."""
         if self._tracer is None:
             yield
             return
@@ -237,7 +237,7 @@ class Tracing:
             detach(token)
 
     def close(self) -> None:
-        """Send what was not sent yet, and trace no further steps."""
+        """Send the spans that were not sent yet, and trace no further steps."""
         if self._tracer is not None:
             spans.use(None)
             shutdown = getattr(self._provider, "shutdown", None)
@@ -256,7 +256,7 @@ class Tracing:
         assert self._tracer is not None
         span = self._tracer.start_span(name, start_time=_rounded(math.floor), **options)
         try:
-            # An exception may quote a value: that there was one is all that is recorded.
+            # An exception may quote a value, so only the fact of an exception is recorded.
             with use_span(span, end_on_exit=False, record_exception=False, set_status_on_exception=False):
                 yield span
         finally:
@@ -264,7 +264,7 @@ class Tracing:
 
 
 def tracing_from_environment() -> Tracing:
-    """Tracing as the standard ``OTEL_*`` variables say; none where they say nothing.
+    """Tracing as the standard ``OTEL_*`` variables say; no tracing if they are not set.
 
     ``OTEL_TRACES_EXPORTER`` names the exporter ("otlp", "console", or any that is installed);
     ``OTEL_EXPORTER_OTLP_ENDPOINT`` alone means "otlp". ``OTEL_SDK_DISABLED=true`` turns everything off.
@@ -319,8 +319,8 @@ _log = logging.getLogger(REQUESTS)
 
 @dataclass
 class Request:
-    """What is known of one request when it ends. ``new_answers`` were recorded for it; ``answers`` and
-    ``refusals`` are what its reply holds, where the route says so."""
+    """The observation of one request when it ends. ``new_answers`` counts the answers recorded for it.
+    ``answers`` and ``refusals`` count those in its reply, if the route states them."""
 
     id: str
     method: str
@@ -335,7 +335,7 @@ class Request:
 
     @property
     def step(self) -> float | None:
-        """The duration as it is recorded: the step it is below; None beyond the last."""
+        """The duration as it is recorded: the step it is below; None if it is above the last step."""
         return next((step for step in STEPS if self.seconds <= step), None)
 
 
@@ -344,39 +344,39 @@ _watched: WeakSet[Guard] = WeakSet()
 
 
 def watch_answers(guard: Guard) -> None:
-    """Count the new answers of a guard for the request that asks for them; calling it again changes
-    nothing."""
+    """Count the new answers of a guard for the request that asks for them. Calling it again has no
+    effect."""
     if guard not in _watched:
         _watched.add(guard)
         guard.on_answer(lambda answer: count_new(1))
 
 
 def count_outcomes(answers: int, refusals: int = 0) -> None:
-    """Say how many answers and refusals the reply to the current request holds, where it is not one."""
+    """Record how many answers and refusals the reply to the current request has, if it is not one answer."""
     request = _current.get()
     if request is not None:
         request.answers, request.refusals = answers, refusals
 
 
 def count_new(answers: int) -> None:
-    """Say that so many new answers were recorded for the current request."""
+    """Count new answers that were recorded for the current request."""
     request = _current.get()
     if request is not None:
         request.new_answers += answers
 
 
 def begin_request(method: str) -> Request:
-    """Make the current task a request of its own, which counts its answers."""
+    """Begin a new request in the current task. It counts its own answers."""
     request = Request(_request_id(""), method)
     _current.set(request)
     return request
 
 
 class Observation:
-    """Gives every request an id, and tells the log, the metrics and the traces when it ends.
+    """Gives every request an id, and reports its end to the log, the metrics and the traces.
 
-    ``X-Request-Id`` is taken from the request where it has 8 to 64 letters, digits, dots, dashes or
-    underscores; else one is made. It is on every reply.
+    ``X-Request-Id`` is taken from the request if it has 8 to 64 letters, digits, dots, dashes or underscores.
+    Otherwise a new id is made. It is on every reply.
     """
 
     def __init__(self, app: ASGIApp, *, observe: Callable[[Request], None], tracing: Tracing) -> None:
@@ -461,16 +461,16 @@ class Metrics:
 
     Args:
         books: returns the folder of account books, or the PostgreSQL URL they are in, when it is needed.
-        counted: the folder in which the processes of the service count, where there are several. Each of them
-            then tells what all of them did.
+        counted: the folder in which the processes of the service count, if there are several. Each process
+            then reports the sums of all.
     """
 
     def __init__(self, books: Callable[[], str | Path], *, counted: str | None = None) -> None:
-        # They would tell exactly when a route was first used.
+        # They would show exactly when a route was first used.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = own = CollectorRegistry()
         if counted is not None:
-            # What all processes count is read from their files; their own registries are for counting only.
+            # The counts of all processes are read from their files. Their own registries only count.
             own = CollectorRegistry()
             MultiProcessCollector(self.registry, counted)  # type: ignore[no-untyped-call]
         self._requests = Counter(
@@ -510,7 +510,7 @@ class Metrics:
         counted = self._counted(request.route, request.method, request.status)
         counted.requests.inc()
         step = request.step
-        # Beyond the last step one more is counted: no exact duration enters the sum.
+        # A duration above the last step counts as one further step, so no exact duration enters the sum.
         counted.durations.observe(STEPS[-1] + 1 if step is None else step)
         self._received.inc(request.received)
         self._sent.inc(request.sent)
@@ -549,8 +549,8 @@ def _outcomes(kind: str, request: Request) -> dict[str, int]:
 
 
 class _Memory:
-    """What the processes of the service hold in memory, rounded up: the exact size may depend on the rows
-    that they read. ``counted`` is the folder in which they count, and names them."""
+    """The memory of the processes of the service, rounded up because the exact size may depend on the rows
+    they read. ``counted`` is the folder in which they count; its files name the processes."""
 
     def __init__(self, counted: str | None = None) -> None:
         self._counted = counted
@@ -570,8 +570,8 @@ class _Memory:
 
 
 def resident_bytes(process: int | None = None) -> int:
-    """The memory of a process in bytes, of this one unless another is named; where the system does not say,
-    the most it ever had. 0 for one that is gone."""
+    """The memory of a process in bytes; without ``process``, of this one. If the system does not state it,
+    the most it ever had. 0 for a process that has ended."""
     try:
         place = Path(f"/proc/{process or 'self'}/statm")
         pages = int(place.read_text(encoding="ascii").split()[1])
@@ -596,7 +596,7 @@ class _Books:
         self._lock = Lock()
 
     def describe(self) -> list[Any]:
-        """Nothing: the books are read only when somebody asks."""
+        """Nothing: the books are read only when the metrics are asked for."""
         return []
 
     def collect(self) -> Iterator[Any]:
@@ -633,7 +633,7 @@ class _Books:
 
 
 class _Quiet(WSGIRequestHandler):
-    """Logs nothing, and waits for nobody longer than ten seconds."""
+    """Logs nothing, and waits for a client at most ten seconds."""
 
     timeout = 10
 
@@ -655,8 +655,8 @@ class _Server(ThreadingMixIn, WSGIServer):
 
 @contextmanager
 def serve_metrics(metrics: Metrics, places: list[socket.socket]) -> Iterator[None]:
-    """Serve the metrics at sockets of their own for a while, each in a thread: a scrape waits for nobody who
-    asks."""
+    """Serve the metrics at sockets of their own for a while, each in a thread, so a scrape does not wait for
+    questions."""
     servers = [_Server(place) for place in places]
     for server in servers:
         server.set_app(make_wsgi_app(metrics.registry))

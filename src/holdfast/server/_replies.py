@@ -1,7 +1,7 @@
-"""What the service replies, for ``/openapi.json``. The routes build their replies themselves: this describes
-them, and costs a request nothing. A test holds every description against real replies.
+"""The replies of the service, described for ``/openapi.json``. The routes build their replies themselves, so
+these descriptions take no time in a request. A test compares every description with real replies.
 
-Clients must let fields pass that they do not know.
+Clients must accept fields that they do not know.
 """
 
 from __future__ import annotations
@@ -161,13 +161,13 @@ class Outcome(BaseModel):
 
 
 class Outcomes(BaseModel):
-    """What became of each question of a batch, in order."""
+    """The outcome of each question of a batch, in order."""
 
     outcomes: list[Outcome]
 
 
 class Report(BaseModel):
-    """The last word of an account. An answer is null where it could not be computed."""
+    """The report of an account. An answer is null if it could not be computed."""
 
     text: str
     questions: list[str]
@@ -177,7 +177,7 @@ class Report(BaseModel):
 
 
 class Epoch(BaseModel):
-    """Which epoch, and with which confidence it holds, alone and with those before it."""
+    """An epoch and its confidence, alone and together with the epochs before it."""
 
     number: int
     confidence: float
@@ -253,7 +253,7 @@ class Columns(BaseModel):
 
 
 class DamagedLine(BaseModel):
-    """One thing wrong with an account book; line 0 means the book as a whole."""
+    """One problem of an account book; line 0 means the book as a whole."""
 
     line: int
     kind: str
@@ -296,7 +296,7 @@ class StateSince(State):
 
 
 class Imported(BaseModel):
-    """A dataset that was imported, and whether its account goes on here."""
+    """A dataset that was imported, and whether its account continues here."""
 
     name: str
     open: bool
@@ -323,7 +323,7 @@ class Person(Grant):
 
 
 class NewToken(Person):
-    """A new token, shown this once."""
+    """A new token, shown only this once."""
 
     token: str
 
@@ -346,7 +346,7 @@ class Acts(BaseModel):
 
 
 class Standing(BaseModel):
-    """A submission as the standing of a board has it."""
+    """A submission as it appears in the standing of a board."""
 
     key: str
     by: str
@@ -361,7 +361,7 @@ class Standing(BaseModel):
 
 
 class Submission(Standing):
-    """What a submitter is told."""
+    """The reply to a submission."""
 
     better: bool
     receipt: Receipt | None
@@ -499,7 +499,7 @@ class Verdicts(BaseModel):
 
 
 class VersionScore(BaseModel):
-    """The exact score of a version, told when the gate is closed."""
+    """The exact score of a version, given when the gate is closed."""
 
     name: str
     score: float
@@ -511,7 +511,7 @@ class VersionScore(BaseModel):
 
 
 class GateReport(BaseModel):
-    """The last word of a gate."""
+    """The report of a gate."""
 
     text: str
     versions: list[VersionScore]
@@ -520,14 +520,14 @@ class GateReport(BaseModel):
 
 
 class Health(BaseModel):
-    """That the service runs, and its version."""
+    """The service runs; this is its version."""
 
     status: str
     version: str
 
 
 class Live(BaseModel):
-    """That the process runs."""
+    """The process runs."""
 
     status: str
 
@@ -622,7 +622,7 @@ FILES: dict[tuple[str, str], str] = {
 
 
 def describe_replies(app: FastAPI) -> None:
-    """Let ``/openapi.json`` say what every route replies, and that whatever is refused is a problem."""
+    """Describe in ``/openapi.json`` the reply of every route, and that every refusal is a problem."""
     made = app.openapi
 
     def openapi() -> dict[str, Any]:

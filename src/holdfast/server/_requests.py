@@ -1,8 +1,8 @@
 """What people send: bodies of requests, and uploads of predictions and scores.
 
-Bodies are strict, with nothing extra. Uploads are read within limits before anything is computed from them. A
-few kilobytes can claim millions of rows. So what a file says about its size is checked first. What is large,
-or compressed, is read in a process of its own with a memory limit. Nothing in an upload is ever run.
+Bodies are strict: unknown fields are refused. Uploads are read within limits before anything is computed from
+them. A few kilobytes can claim millions of rows, so the stated size of a file is checked first. Large or
+compressed files are read in a process of their own with a memory limit. Nothing in an upload is ever run.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _RATE = Field(default=RATE, ge=1, le=10**9)
 _SECONDS = Field(default=SECONDS, gt=0, le=86_400)
 
 
-# A person ("team/name") or a team. The limit makes pydantic refuse text that has no UTF-8 form, too: a book
-# would keep it for good, and no reply could have it.
+# A person ("team/name") or a team. The limit makes pydantic also refuse text that has no UTF-8 form: a book
+# would keep it for good, and no reply could contain it.
 _Sharer = Annotated[str, Field(min_length=1, max_length=201)]
 _QUESTION = Annotated[str, Field(min_length=1, max_length=10_000)]
 
@@ -68,13 +68,13 @@ class ClaimBody(_Strict):
 
 
 class ReportBody(_Strict):
-    """The questions of the last word, which ends the account."""
+    """The questions of the report, which ends the account."""
 
     questions: list[_QUESTION] = Field(min_length=1, max_length=100)
 
 
 class TokenBody(_Strict):
-    """Whom a new token is for."""
+    """The holder of a new token."""
 
     name: str = Field(min_length=1, max_length=100)
     role: str = Field(pattern="^(owner|analyst|auditor|participant|submitter)$")
@@ -88,7 +88,7 @@ class TokenBody(_Strict):
 
 
 class TokenChangeBody(_Strict):
-    """What is new about a token; what is left out stays."""
+    """Changes of a token. Fields that are left out stay."""
 
     role: str | None = Field(default=None, pattern="^(owner|analyst|auditor|participant|submitter)$")
     dataset: str | None = Field(default=None, max_length=71)
@@ -96,7 +96,7 @@ class TokenChangeBody(_Strict):
 
 
 class TermsBody(_Strict):
-    """What is new about a dataset; what is left out stays."""
+    """Changes of the terms of a dataset. Fields that are left out stay."""
 
     shares: dict[_Sharer, float | None] | None = Field(
         default=None, max_length=10_000, description="Person or team to their share; null takes it away."
@@ -106,7 +106,7 @@ class TermsBody(_Strict):
 
 
 class ExportBody(_Strict):
-    """Who goes on with the account: nobody else, or the service with the public key ``to``."""
+    """Who continues the account: this service, or the service with the public key ``to``."""
 
     to: str | None = Field(default=None, max_length=200)
 
@@ -188,7 +188,7 @@ class BoardBody(_Strict):
 
 
 class FinalistsBody(_Strict):
-    """The submissions of one's own that are to be in the final; none: the best one."""
+    """Which of your own submissions are in the final. An empty list means the best one."""
 
     submissions: list[Annotated[str, Field(max_length=64)]] = Field(max_length=100)
 
@@ -196,7 +196,7 @@ class FinalistsBody(_Strict):
 _TaskId = Annotated[str, Field(max_length=1_000)]
 # The limit makes pydantic refuse text that has no UTF-8 form, too.
 _Output = Annotated[str, Field(max_length=10**7)]
-# Scores are checked by the gate: its messages do not say which task has a score that is none.
+# The gate checks scores: its messages do not name the task with an invalid score.
 _Scores = Annotated[
     dict[_TaskId, Any],
     Field(
@@ -279,7 +279,7 @@ class DatasetBody(_Strict):
 
 
 class EpochBody(_Strict):
-    """Rows that arrived later, and what is new about them; everything else is as in the epoch before."""
+    """Rows that arrived later, and what changes with them. All else is as in the epoch before."""
 
     source: str = Field(min_length=1, max_length=4_000)
     confidence: float | None = Field(default=None, gt=0, lt=1)
@@ -288,7 +288,7 @@ class EpochBody(_Strict):
     shares: dict[_Sharer, float] | None = Field(default=None, max_length=10_000)
 
 
-# Smaller CSV and JSON is read here: it cannot need much memory, and takes less time than to fork a process.
+# Smaller CSV and JSON is read here. It needs little memory and less time than starting a process.
 _SMALL = 64 * 2**10
 _MOST_COLUMNS = 100
 _LONGEST_TEXT = 10_000
@@ -298,7 +298,7 @@ _ROOM_FOR_ROWS = 1_000
 
 _Body = TypeVar("_Body", bound=BaseModel)
 
-# The bodies that may be large, by the name that a process of its own is given.
+# The bodies that may be large, by the name that is passed to the separate process.
 _READ_APART: dict[str, type[BaseModel]] = {model.__name__: model for model in (GateBody, CandidateBody)}
 
 # The mappings in requests that can be long.
@@ -347,7 +347,7 @@ def table_pieces(
         table = _table(kind, content, most_rows, text)
     except (QueryRejected, MemoryError):
         raise
-    except Exception:  # What a reader says may quote what was sent; that is too much to show.
+    except Exception:  # The text of a reader may quote much of what was sent.
         readable = False
     if not readable or table is None:
         raise QueryRejected(f"The submission could not be read as {kind}.", asked=0.0)
@@ -380,7 +380,8 @@ def _table(kind: str, content: bytes, most_rows: int, text: bool) -> Any:
 
 
 def _parquet(content: bytes, most_rows: int) -> Any:
-    """A Parquet file whose footer and whose pages keep within the limits: a footer may lie."""
+    """A Parquet file whose footer and pages are within the limits. Both are checked, because the footer can
+    be false."""
     import pyarrow
     from pyarrow import parquet
 
@@ -408,7 +409,7 @@ def _parquet(content: bytes, most_rows: int) -> Any:
 
 
 def _require_short(texts: Any) -> None:
-    """Refuse texts that no prediction can be; other values pass."""
+    """Refuse texts that are too long for a prediction. Other values pass."""
     import pyarrow
     from pyarrow import compute
 
@@ -442,10 +443,10 @@ def _require_rows(rows: int, most: int) -> None:
 
 
 def read_body(model: type[_Body], content: bytes) -> _Body:
-    """A request's JSON as ``model``. A large one is parsed in a process of its own: a parser stops all
-    threads of this process until it is done.
+    """A request's JSON as ``model``. A large body is parsed in a process of its own, because a parser stops
+    all threads of this process until it is done.
 
-    Raises :class:`~fastapi.exceptions.RequestValidationError` for what does not have the form of the model.
+    Raises :class:`~fastapi.exceptions.RequestValidationError` for a body that does not fit the model.
     """
     small = len(content) <= _SMALL
     where = "holdfast.server._requests:body_pieces"
@@ -463,8 +464,8 @@ def read_body(model: type[_Body], content: bytes) -> _Body:
 
 
 def body_pieces(name: str, content: bytes) -> Iterator[Any]:
-    """What is wrong with a request, as pydantic says it; or the request without its long mappings, and then
-    these, some entries at a time."""
+    """What is wrong with a request, as pydantic states it. For a valid request: the request without its long
+    mappings, and then these mappings, some entries at a time."""
     model = _READ_APART[name]
     try:
         body = model.model_validate(json.loads(content))

@@ -1,6 +1,6 @@
-"""What all routes share: who asks, the one place where roles are enforced, and replies about what went wrong.
+"""What all routes share: who asks, the one place where roles are enforced, and replies to errors.
 
-Errors become problem+json (RFC 9457): what kind, in words, and the state of the account.
+Errors become problem+json (RFC 9457): their kind, their text, and the state of the account.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from holdfast.registry import (
     rule_of,
 )
 
-# Where the admission puts the person it has identified, so that nobody is looked up twice.
+# The admission puts the identified person here, so that no person is looked up twice.
 PERSON = "holdfast.person"
 
 
@@ -52,7 +52,7 @@ async def identify(service: Service, headers: Mapping[str, str], method: str) ->
 
 
 def _identified(service: Service, headers: Mapping[str, str], method: str) -> Person:
-    """A token, else a proxy that is trusted, else the session of a browser."""
+    """The person of a token, else of a trusted proxy, else of the session of a browser."""
     scheme, _, secret = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and secret:
         return service.tokens.holder(secret)
@@ -69,14 +69,14 @@ def _identified(service: Service, headers: Mapping[str, str], method: str) -> Pe
     raise Refused("Sign in with a token: Authorization: Bearer hf_…")
 
 
-# Plain functions would be given a thread each; a look-up by digest in a file takes less time than that.
+# Each plain function would get a thread. A look-up by digest in a file takes less time than that.
 async def _service(request: Request) -> Service:
     service: Service = request.app.state.service
     return service
 
 
 async def authorize(request: Request) -> None:
-    """Let a request pass to its route if the table of roles allows it; the app asks this for every route."""
+    """Let a request pass to its route if the table of roles allows it. The app calls this for every route."""
     rule = rule_of(request.method, request.scope["route"].path)
     if not rule.public:
         person = await _holder(request)
@@ -84,7 +84,7 @@ async def authorize(request: Request) -> None:
 
 
 async def _holder(request: Request) -> Person:
-    # The admission looked the person up, by the headers; the table of roles says as what they act.
+    # The admission identified the person by the headers. The table of roles gives the role they act in.
     if getattr(request.state, "person", None) is None:
         person = request.scope.get(PERSON)
         request.state.person = person if isinstance(person, Person) else await _look_up(request)
@@ -102,7 +102,7 @@ Who = Annotated[Person, Depends(_holder)]
 
 _log = logging.getLogger("holdfast.server")
 
-# The first that fits decides; messages of these errors never speak of protected rows.
+# The first class that fits decides. Messages of these errors say nothing about protected rows.
 _KINDS: list[tuple[type[Exception], int, str]] = [
     (errors.BudgetSpent, 403, "budget-spent"),
     (errors.QueryRejected, 422, "question-rejected"),
@@ -133,7 +133,7 @@ KNOWN = tuple(kind for kind, _, _ in _KINDS)
 def problem(
     status: int, kind: str, detail: str, *, headers: Mapping[str, str] | None = None, **more: Any
 ) -> JSONResponse:
-    """One problem; numbers that are not finite are left out."""
+    """The reply for one problem. Numbers that are not finite are left out."""
     headers = {**(headers or {}), **({"WWW-Authenticate": "Bearer"} if status == 401 else {})}
     if more.get("wait") is not None:
         headers["Retry-After"] = str(math.ceil(more["wait"]))
@@ -142,13 +142,13 @@ def problem(
 
 
 def problem_of(error: Exception) -> JSONResponse:
-    """The problem that a known error is."""
+    """The reply for a known error."""
     status, kind, detail, more = _described(error)
     return problem(status, kind, detail, **more)
 
 
 def in_place(error: Exception) -> dict[str, Any]:
-    """A known error as part of an answer that says more than one thing."""
+    """A known error as a part of a larger reply."""
     status, kind, detail, more = _described(error)
     return _body(status, kind, detail, **more)
 
@@ -169,13 +169,13 @@ def _body(status: int, kind: str, detail: str, **more: Any) -> dict[str, Any]:
 
 
 def _described(error: Exception) -> tuple[int, str, str, dict[str, Any]]:
-    """Status, kind and words of a known error, its class, and what it carries that may leave the service.
+    """Status, kind and words of a known error, its class, and those of its values that may leave the service.
 
-    What was given for an argument stays here: it may name a place of the server.
+    The given value of an argument is left out: it may name a path of the server.
     """
     status, kind = next((status, kind) for type_, status, kind in _KINDS if isinstance(error, type_))
     if status == 503:
-        # Where the book lies is the owner's business.
+        # The place of the book is only for the owner.
         _log.error("%s", error)
         if isinstance(error, (StoreError, Broken, NoProvider, errors.DatabaseAway)):
             return status, kind, str(error), {"error": type(error).__name__}
@@ -189,8 +189,7 @@ def _described(error: Exception) -> tuple[int, str, str, dict[str, Any]]:
 
 
 class UnexpectedErrors:
-    """The last resort: an error that nobody expected ends here. Its message may depend on protected rows, so
-    only its class is logged."""
+    """Answers unexpected errors. Their messages may depend on protected rows, so only the class is logged."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

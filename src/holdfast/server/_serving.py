@@ -1,9 +1,9 @@
 """The processes of a service: how one serves, and how several are watched.
 
-Workers are started anew, not forked, because a forked process lacks the threads of its parent. They share the
-listening sockets, the folder and the books. Nothing that an answer rests on is in the memory of one of them:
-accounts, rates of questions, tokens, sessions and registrations are in the books and the store, and questions
-about one dataset take turns by a lock on a file.
+Workers are started as new processes, not forked, because a forked process lacks the threads of its parent.
+They share the listening sockets, the folder and the books. No answer depends on the memory of one worker:
+accounts, rates of questions, tokens, sessions and registrations are in the books and the store. Questions
+about one dataset take turns with a lock on a file.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Settings:
-    """What every process of a service is started with; see the options of ``holdfast serve``."""
+    """The settings of every process of a service; see the options of ``holdfast serve``."""
 
     home: Path
     sources: Path | None
@@ -58,7 +58,7 @@ class Settings:
     workers: int = 1
 
     def service(self, *, replace_key: bool = False) -> Service:
-        """The service of the folder, as this process knows it."""
+        """The service of the folder, for this process."""
         return Service(
             self.home,
             sources=self.sources,
@@ -71,7 +71,7 @@ class Settings:
         )
 
     def limits(self) -> Limits:
-        """What one process of so many may take on."""
+        """The limits of one process."""
         limits = Limits(
             connections=connections_here(self.per_address), connections_per_address=self.per_address
         )
@@ -80,8 +80,8 @@ class Settings:
 
 @dataclass(frozen=True)
 class Shared:
-    """What the workers of a service share on their machine: their connections by address, what is free of a
-    person's rate, where datasets are at home, and a folder for the sockets by which they talk."""
+    """What the workers of a service share on their machine: their connections by address, the rest of each
+    person's rate of free requests, the homes of datasets, and a folder for the sockets between them."""
 
     counts: SharedCounts
     buckets: SharedMoments
@@ -110,9 +110,9 @@ def serve_here(
     shared: Shared | None = None,
     server: Callable[[Any], None] | None = None,
 ) -> None:
-    """Serve in this process until a signal ends it. ``started`` is told the port once requests are taken,
-    ``server`` the running server. ``scraped`` are sockets for metrics, ``shared`` is what a worker has in
-    common with the others."""
+    """Serve in this process until a signal ends it. Once requests are taken, ``started`` is called with the
+    port, and ``server`` with the running server. ``scraped`` are sockets for metrics. ``shared`` is what the
+    workers share."""
     with ExitStack() as at_end:
         tracing = tracing_from_environment()
         at_end.callback(tracing.close)
@@ -127,8 +127,8 @@ def serve_here(
 
 @contextmanager
 def stopped_by_signal() -> Iterator[None]:
-    """Leave in order at SIGTERM: the server raises the signal again once it has stopped, and whoever started
-    us expects status 0. Further signals do not interrupt the end."""
+    """End with status 0 at SIGTERM, as the parent process expects. The server raises the signal again once it
+    has stopped. Further signals do not interrupt the end."""
     leaving = False
 
     def leave(number: int, frame: FrameType | None) -> None:
@@ -182,8 +182,8 @@ def _run(
             await super().shutdown(sockets)
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-            """Say that the service is about to stop, and stop after the time to drain. A second signal stops
-            it now."""
+            """Report that the service is about to stop, and stop after the time to drain. A second signal
+            stops it now."""
             self.stopping = True
             if drain and not draining.is_set():
                 draining.set()
@@ -195,8 +195,7 @@ def _run(
             app.state.readiness.drain()
             super().handle_exit(sig, frame)
 
-    # Who asked what is in the book, and in no log. Who forwards requests is no business of ours either: a
-    # token says who asks.
+    # The book records who asked what; no log does. Headers of proxies are not used: a token says who asks.
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -206,7 +205,7 @@ def _run(
         proxy_headers=False,
         server_header=False,
     )
-    # The event loop waits for Python's lock behind threads that compute, for up to this long behind each.
+    # The event loop waits for Python's lock while threads compute: up to this long for each thread.
     sys.setswitchinterval(0.001)
     # What is here now stays until the end: no collection needs to look through it while people wait.
     gc.collect()
@@ -225,7 +224,7 @@ _log = logging.getLogger("holdfast.server")
 _TICK = 0.2
 # A worker that ends sooner than this after its start is started again only after a pause of the same length.
 _SHORT_LIFE = 2.0
-# How long workers may take to end besides the time to drain; whoever is still there is killed then.
+# How long workers may take to end besides the time to drain. Workers that still run then are killed.
 _PATIENCE = 30.0
 
 
@@ -236,10 +235,10 @@ def supervise(
     scraped: list[socket.socket],
     started: Callable[[int], None],
 ) -> None:
-    """Serve with several workers until a signal ends it, and start a worker again that died.
+    """Serve with several workers until a signal ends it. A worker that died is started again.
 
-    ``started`` is told the port once every worker takes requests. A worker that cannot start at all ends the
-    service.
+    ``started`` is called with the port once every worker takes requests. A worker that cannot start at all
+    ends the service.
     """
     with ExitStack() as at_end:
         counted = at_end.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-metrics-"))
@@ -264,7 +263,8 @@ def supervise(
 
 
 class _Worker:
-    """One worker, and the pipe by which it says that it serves and is told to stop."""
+    """One worker and its pipe. The worker reports through it that it serves, and receives the order to
+    stop."""
 
     def __init__(
         self,
@@ -292,7 +292,7 @@ class _Worker:
         self._since = time.monotonic()
 
     def look_after(self) -> None:
-        """Start it again if it died; after a pause, if it did not live long."""
+        """Start it again if it died. If it died soon after its start, wait before that."""
         if self.process.is_alive():
             return
         now = time.monotonic()
@@ -306,7 +306,7 @@ class _Worker:
             self.start()
 
     def tell(self, word: str) -> None:
-        """Tell it to stop; one that is gone needs no telling."""
+        """Send it an order to stop. A worker that has ended is skipped."""
         with suppress(OSError):
             self.pipe.send(word)
 
@@ -330,7 +330,7 @@ def _await_start(workers: list[_Worker], received: list[int]) -> None:
 
 
 def _stop(workers: list[_Worker], received: list[int], drain: float) -> None:
-    """Stop all workers: in order, at once after a second signal, and by force where one does not end."""
+    """Stop all workers, at once after a second signal. A worker that does not end is killed."""
     for worker in workers:
         worker.tell("stop")
     hurried, end = len(received) > 1, time.monotonic() + drain + _PATIENCE
@@ -365,7 +365,7 @@ def _signals() -> Iterator[list[int]]:
 
 @contextmanager
 def _in_environment(name: str, value: str) -> Iterator[None]:
-    """A variable that processes started meanwhile have."""
+    """An environment variable for the processes that are started meanwhile."""
     before = os.environ.get(name)
     os.environ[name] = value
     try:
@@ -378,7 +378,8 @@ def _in_environment(name: str, value: str) -> Iterator[None]:
 
 
 def work(settings: Settings, places: list[socket.socket], shared: Shared, row: int, pipe: Connection) -> None:
-    """The work of one worker: serve until it is told to stop, or until whoever watches it is gone."""
+    """The work of one worker: serve until the order to stop arrives, or until the process that watches it
+    ends."""
     os.umask(0o077)
     shared.counts.row = row
     share_buckets(shared.buckets)
@@ -400,13 +401,13 @@ def work(settings: Settings, places: list[socket.socket], shared: Shared, row: i
 
 
 def _heed(pipe: Connection, over: Connection, server: Any) -> None:
-    """Stop the server when the pipe says so, or ends; until ``over`` ends. Where a signal came first, the
-    server stops already."""
+    """Stop the server when the pipe says so or ends. Return when ``over`` ends. After a signal, the server is
+    already stopping."""
     watched = True
     while watched and over not in wait([pipe, over]):
         try:
             word = pipe.recv()
-        except (EOFError, OSError):  # Whoever watches is gone.
+        except (EOFError, OSError):  # The process that watches has ended.
             word, watched = "stop", False
         if word == "now" or not server.stopping:
             os.kill(os.getpid(), signal.SIGTERM)

@@ -1,8 +1,8 @@
-"""The short way of a plain question: a body that says what is asked and nothing else, without a key.
+"""The short way of a plain question: a body with only the question, sent without a key.
 
-Most requests are such. They meet the same table of roles, the same model of a body and the same function as
-on the long way through the framework, which takes much of the time of a short question.
-Whatever is not plain, or not well formed, takes the long way, and is told there what is wrong.
+Most requests are plain. The short way uses the same table of roles, the same model of a body and the same
+function as the long way. The long way goes through the framework, which takes much of the time of a short
+question. All other requests take the long way, and get their errors there.
 
 Plain questions about one dataset that arrive while others are answered wait for the same turn, without a
 thread of their own. One thread then takes them all.
@@ -49,8 +49,8 @@ class PlainQuestion(NamedTuple):
     body: AskBody
 
     async def recorded(self, service: Service, person: Person) -> Response | None:
-        """The reply that was given before, for whoever may ask; it needs no turn and no thread. None where
-        there is none."""
+        """The reply that was given before, if this person may ask; None if there is none. It needs no turn
+        and no thread."""
         if not service.recorded.has(self.body.query):
             return None
         if service.tokens.remote:
@@ -63,12 +63,12 @@ class PlainQuestion(NamedTuple):
         try:
             rule_of("POST", AskedRoute.path).require(person, self.name)
             dataset = service.datasets.at_hand(self.name)
-        except KNOWN:  # Whoever asks is told what is wrong when it is asked.
+        except KNOWN:  # The error is reported when the question is asked.
             return None
         return None if dataset is None else service.recorded.reply(dataset.guard, self.body.query)
 
     def reply(self, service: Service, person: Person) -> Response:
-        """The reply, or the problem, that the route of questions gives."""
+        """The reply or the problem, the same as from the route of questions."""
         try:
             acting = rule_of("POST", AskedRoute.path).require(person, self.name)
             return _asking.ask(self.name, self.body, service, acting)
@@ -86,7 +86,7 @@ class _Waiting:
     context: Context = field(default_factory=copy_context)
 
     def settle(self, reply: Response | BaseException) -> None:
-        """Hand over the reply, or the error that nobody expected, unless whoever asked has gone."""
+        """Set the reply or the unexpected error, unless the client has gone."""
         if self.reply.done():
             return
         if isinstance(reply, Response):
@@ -96,17 +96,17 @@ class _Waiting:
 
 
 class Gathering:
-    """Questions on their way, by dataset: one thread answers those that wait, then those that came
-    meanwhile. ``threads`` is how many datasets can have one at a time.
+    """The questions of each dataset that wait for a reply. One thread answers them, and then those that came
+    meanwhile. ``threads`` is how many datasets can have a thread at a time.
 
-    Guarantee: each has the reply that it would have by itself.
+    Guarantee: each question has the reply that it would have alone.
     """
 
     def __init__(self, service: Service, threads: int) -> None:
         self._service = service
-        # Of our own: a pool that can cancel what it runs needs several turns of the event loop for a call.
+        # Not the framework's pool: it can cancel its calls, so each call needs several event loop turns.
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="questions")
-        # What waits, by event loop and dataset; it is listed here as long as a thread answers its questions.
+        # Waiting questions by event loop and dataset. A dataset is listed while a thread answers for it.
         self._waiting: dict[_Place, list[_Waiting]] = {}
 
     async def reply(self, question: PlainQuestion, person: Person) -> Response:
@@ -127,11 +127,11 @@ class Gathering:
         """Answer a group in a thread, and hand its replies to the event loop."""
         replies: list[Response | BaseException]
         try:
-            work = group[0].context.copy().run  # Each of them is entered again, for its own answer.
+            work = group[0].context.copy().run  # Each context is entered again, for its own answer.
             replies = [*work(_replies, self._service, group)]
         except BaseException as error:  # Nobody waits for ever.
             replies = [error] * len(group)
-        with suppress(RuntimeError):  # The loop has ended, and with it whoever waited.
+        with suppress(RuntimeError):  # The event loop has ended, and nobody waits any more.
             place[0].call_soon_threadsafe(self._settle, place, group, replies)
 
     def _settle(
@@ -146,11 +146,11 @@ class Gathering:
 
 
 def _replies(service: Service, group: Sequence[_Waiting]) -> list[Response | Exception]:
-    """The reply to each question about one dataset, or the error that nobody expected."""
+    """The reply to each question about one dataset, or its unexpected error."""
     if len(group) > 1:
         try:
             return [*_replies_apart(service, group)]
-        except Exception:  # Each finds out by itself. What is answered by now is in the book.
+        except Exception:  # Each question is then asked alone. Answers so far are in the book.
             pass
     replies: list[Response | Exception] = []
     for waiting in group:
@@ -185,7 +185,7 @@ def _replies_apart(service: Service, group: Sequence[_Waiting]) -> list[Response
 
 
 def plain_question(method: str, path: str, headers: Mapping[str, str], body: bytes) -> PlainQuestion | None:
-    """What a request asks, if it is plain."""
+    """The question of a request; None if it is not plain."""
     address = _PATH.fullmatch(path) if method == "POST" else None
     if address is None or "idempotency-key" in headers:
         return None

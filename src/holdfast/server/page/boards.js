@@ -176,7 +176,7 @@ $("board-upload").addEventListener("submit", (event) => {
   page.attempt(upload);
 });
 $("board-unblind").addEventListener("click", () => page.attempt(() => decide(
-  `This ends the blind phase of ${name}: everything that waits is scored, and everyone is told.`,
+  `This ends the blind phase of ${name}: all waiting submissions are scored, and everyone sees the scores.`,
   "End the blind phase",
   () => call("POST", `/boards/${name}/unblind`),
   "The blind phase has ended.",

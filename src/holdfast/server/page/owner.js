@@ -88,7 +88,7 @@ async function closeAccount() {
 
 // The words say what became of it; none where the owner thought better of it.
 export async function archiveDataset(name) {
-  const words = `This archives ${name} with all its epochs: nobody can ask it until an owner takes it back.`;
+  const words = `This archives ${name} with all its epochs: nobody can ask it until an owner serves it again.`;
   if (!(await confirmed(words, "Archive the dataset"))) return "";
   await call("POST", `/datasets/${name}/archive`);
   return `${name} is archived.`;

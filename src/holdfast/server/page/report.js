@@ -1,4 +1,4 @@
-// The report: the last word of an account. A table once it was given, and a form for whoever may give it.
+// The report that ends an account: a table once it was given, and a form for people who may give it.
 
 import { $, beside, call, confirmed, interval, table } from "/tools.js";
 
