@@ -143,7 +143,7 @@ ALLOWED = {
     ("_adaptive.py", "known"),
     ("_answer.py", "known"),
     ("_discover.py", "found"),
-    ("_learned.py", "found"),
+    ("_account.py", "found"),
     ("_replies.py", "found"),
     ("_replies.py", "known"),
     ("_story.py", "told"),

@@ -14,7 +14,7 @@ from holdfast import Guard
 
 SOURCE = Path(holdfast.__file__).parent
 # The goals are 25 files and 60 changes of package. Lower a limit when the figure has become smaller.
-MOST_FILES, MOST_CHANGES = 27, 56
+MOST_FILES, MOST_CHANGES = 26, 56
 
 
 def way_of_a_question() -> list[str]:

@@ -5,30 +5,34 @@ and records, ``holdfast.planning`` forecasts and ``holdfast.audit`` simulates on
 """
 
 from holdfast.coding._account import (
-    MICRO,
-    PRECISE_NATS,
-    PROMISES,
-    Account,
-    Weights,
-    after_expected,
-    best_half_cell,
-    cell_entropy,
-    coming_questions,
-    look_nats,
-    training_share,
-)
-from holdfast.coding._alphabet import WHOLE, Alphabet, ArmClasses, Grid, LadderAlphabet, LadderGrid, Output
-from holdfast.coding._learned import (
     COUNTING_WEIGHT,
     FAILURE_SHARE,
+    MICRO,
+    PROMISES,
     SCALES,
+    Account,
     Claims,
     Experience,
     Learned,
     Mixture,
-    PromotionAlphabet,
+    Weights,
     forgetting_price,
+    look_nats,
+    training_share,
 )
+from holdfast.coding._alphabet import (
+    PRECISE_NATS,
+    WHOLE,
+    Alphabet,
+    ArmClasses,
+    Grid,
+    Output,
+    after_expected,
+    best_half_cell,
+    cell_entropy,
+    coming_questions,
+)
+from holdfast.coding._ladders import LadderAlphabet, LadderGrid, PromotionAlphabet
 from holdfast.coding._stages import (
     ROOMS,
     Agreement,

@@ -1,4 +1,4 @@
-"""The account: how much of the promise is used, and the error probability of the next question.
+"""The account: what was spent, what its outputs taught it, and the error probability of the next question.
 
 Question j is answered at failure probability δ_j = β w_j exp(−spent) (``docs/theory/code-guard.md``).
 Everything is kept in nats: ln(1/δ_j) grows, and nothing underflows. Prices are whole micro-nats, rounded up
@@ -8,21 +8,30 @@ Questions that are fixed before any of them is answered are a *batch*. They do n
 answers, so none pays for the others: each is answered at δ = β (mean of their weights) exp(−spent before the
 batch), and the questions after the batch pay for all of them.
 
-How wide a cell is depends on how many questions are expected. A wide cell makes this interval wider. A narrow
-one reveals more, and all later intervals pay for that. The rule assumes that K questions are to come and
-makes the last of them narrowest. It decides how narrow answers are, and never whether they are valid.
-Measured by ``benchmarks/guard_width.py``.
+The account's own earlier outputs say what to expect of the next one. :class:`Learned` predicts how far
+statistics are from their guesses. An output says in which cell around the guess the statistic lies, and in
+which class around their prediction the arms of its interval lie. Both are places on a line: 0 is what was
+expected. Ten hypotheses say that the error is normal with σ times the predicted deviation. One has a
+polynomial tail, and one counts how often a question surprised (:class:`Experience`); these two also have room
+for an output without a place on the line. The prior is their mixture. After each output the weights are
+multiplied by the probability that each hypothesis gave to it. So a wrong scale is paid for once, and not by
+every question. The state is whole numbers, because a book keeps it.
+Proof: ``docs/theory/code-guard.md``, "The prior".
+
+:class:`Experience` counts how often a question surprised so far. Whether the next one surprises is predicted
+by an even mixture of "never" and the Krichevsky–Trofimov rule, so k confirmations cost at most ln 2 nats in
+all. How large a surprise is follows a fixed tail, about 2 ln(distance) nats. It does not depend on the width
+of cells, and does well where surprises are rare: on a ladder, and under a promised error.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import lru_cache
+from operator import mul
 
-import numpy as np
-
-from holdfast.coding._learned import Experience, Learned
 from holdfast.records import Record
 
 MICRO = 1_000_000
@@ -35,12 +44,28 @@ _FOR_LOOKS = 3e-6
 _FOR_QUESTIONS = 1 - 3.4e-6
 # With a hint, this share of the weight is spread evenly over the expected questions.
 _EXPECTED_SHARE = 0.8
-_COMING_PER_ASKED = 3.0
 _FEW = 10
-PRECISE_NATS = 3.0
-"""The expected cost of a question that is asked with ``precise=True``."""
 
-_HALF_CELLS = np.geomspace(0.02, 8.0, 120)  # in predicted deviations of the guess's error
+# The share of the surprise branch that pays for a question that failed after it read the rows.
+FAILURE_SHARE = 1 / 64
+SCALES = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 5.0, 10.0, 40.0)
+_PARTS = (1.0, 1.0, 2.0, 8.0, 4.0, 2.0, 1.0, 1.0, 0.5, 0.5)
+_TAIL_WEIGHT = 0.03
+COUNTING_WEIGHT = 0.05
+"""The first weight of the hypothesis that counts surprises."""
+
+# The share of the polynomial tail for outputs without a place on the line: a failure, or the whole range.
+_ELSEWHERE = 1 / 16
+MOST_FOR_FAILURE = -math.log1p(-_ELSEWHERE)
+"""The most nats that the room for a failure adds to the price of any other output."""
+
+_UNIT = 10**9
+_SCALED = (1 - _TAIL_WEIGHT - COUNTING_WEIGHT) / sum(_PARTS)
+_FIRST = tuple(
+    round(_UNIT * weight) for weight in (*(_SCALED * part for part in _PARTS), _TAIL_WEIGHT, COUNTING_WEIGHT)
+)
+# More than the rounding error of a price.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -102,6 +127,282 @@ def look_nats(number: int) -> float:
     costs").
     """
     return math.log(number * (number + 1) / _FOR_LOOKS)
+
+
+def training_share(weights: Weights) -> float:
+    """The share of the rows to set aside for guesses: a third, or a quarter if few questions are
+    expected.
+
+    Args:
+        weights: How the budget is divided over coming questions.
+    """
+    return 1 / 4 if weights.expect is not None and weights.expect <= _FEW else 1 / 3
+
+
+@dataclass(frozen=True, repr=False)
+class Experience(Record):
+    """How many past questions were confirmed and how many surprised, and the prior that learns only from
+    these numbers.
+
+    Args:
+        confirmed: How many guesses were confirmed.
+        surprised: How many guesses were off.
+
+    >>> round(Experience(confirmed=9).confirmation_price(), 4)
+    0.0079
+    """
+
+    confirmed: int = 0
+    surprised: int = 0
+
+    def after(self, *, surprise: bool) -> Experience:
+        """The experience one question later.
+
+        Args:
+            surprise: Whether the answer was far from its guess.
+        """
+        return Experience(self.confirmed + (not surprise), self.surprised + surprise)
+
+    def surprise_probability(self) -> float:
+        """The prior probability that the next question surprises.
+
+        While nothing has surprised yet, M(c confirmations) = ½ + ½ KT(c) with KT(c) = Γ(c+½)/(Γ(c+1)√π), and
+        the next question surprises with probability ½ KT(c) · ½/(c+1) / M(c). After the first surprise
+        "never" is refuted and the Krichevsky–Trofimov rule (f + ½)/(c + f + 1) remains.
+        """
+        if self.surprised:
+            return (self.surprised + 0.5) / (self.confirmed + self.surprised + 1)
+        learned = math.exp(math.lgamma(self.confirmed + 0.5) - math.lgamma(self.confirmed + 1)) / math.sqrt(
+            math.pi
+        )
+        return learned / (1 + learned) * 0.5 / (self.confirmed + 1)
+
+    def confirmation_price(self) -> float:
+        """Nats paid when the next question is confirmed."""
+        return -math.log1p(-self.surprise_probability())
+
+    def calm_price(self) -> float:
+        """Nats that the confirmations so far cost in all, if nothing surprised: −ln(½ + ½ KT(confirmed))."""
+        learned = math.exp(math.lgamma(self.confirmed + 0.5) - math.lgamma(self.confirmed + 1))
+        return -math.log(0.5 + 0.5 * learned / math.sqrt(math.pi))
+
+    def surprise_price(self, distance: int) -> float:
+        """Nats paid when the next question surprises at this distance.
+
+        Args:
+            distance: The distance from the guess, in cells.
+        """
+        share = (1 - FAILURE_SHARE) / (2 * distance * (distance + 1))
+        return -math.log(self.surprise_probability() * share)
+
+    def failure_price(self) -> float:
+        """Nats paid when the next question cannot be read."""
+        return -math.log(self.surprise_probability() * FAILURE_SHARE)
+
+
+def forgetting(step: int) -> float:
+    """How much of the first weights is restored after so many outputs, so that the mixture can change its
+    mind."""
+    return 0.1 / (100 + step)
+
+
+def forgetting_price(steps: int) -> float:
+    """The most nats that forgetting costs over so many outputs.
+
+    Args:
+        steps: How many outputs there are.
+    """
+    return 0.1 * math.log1p(steps / 99) + 2e-3
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A prior over the places of a line: whole-number weights of the hypotheses, and what was seen.
+
+    Cells have one half-width, in predicted deviations, which may differ from question to question.
+
+    Guarantee: for every half-width the probabilities of all places and of "elsewhere" sum to at most 1.
+    Reference: docs/theory/code-guard.md, "The prior".
+
+    Args:
+        weights: Whole-number weights of the hypotheses.
+        seen: How many places were near and far.
+
+    >>> prior = Mixture()
+    >>> round(prior.price(0, 1.0), 2), round(prior.price(3, 1.0), 2)
+    (0.52, 4.75)
+    >>> for _ in range(20):
+    ...     prior = prior.after(0, 1.0)
+    >>> round(prior.price(0, 1.0), 2)
+    0.02
+    """
+
+    weights: tuple[int, ...] = _FIRST
+    seen: Experience = field(default_factory=Experience)
+
+    def price(self, place: int, half_cell: float) -> float:
+        """Nats for a place, on cells of this half-width.
+
+        Args:
+            place: The place, counted from the guess. None for an output without one.
+            half_cell: Half the width of a cell, in predicted deviations.
+        """
+        return self._price(self._given(place, half_cell))
+
+    def dearest_up_to(self, place: int, half_cell: float) -> float:
+        """The highest price of all places up to a distance. From 1 on, farther places cost more. Place 0 can
+        cost more than 1 after many surprises.
+
+        Args:
+            place: The place, counted from the guess. None for an output without one.
+            half_cell: Half the width of a cell, in predicted deviations.
+        """
+        return max(self.price(0, half_cell), self.price(place, half_cell))
+
+    def elsewhere_price(self) -> float:
+        """Nats for an output without a place on the line."""
+        return self._price(self._given(None, 1.0))
+
+    def dearest(self, place: int | None, half_cell: float, others: int) -> float:
+        """The most that any output can cost after so many more outputs, whatever they are.
+
+        Args:
+            place: The place, counted from the guess. None for an output without one.
+            half_cell: Half the width of a cell, in predicted deviations.
+            others: How many outputs come before.
+        """
+        least = min(1.0, forgetting(self._steps + others))
+        given = _ELSEWHERES if place is None else _given(abs(place), half_cell)
+        return -math.log(least * _share(_FIRST, (*given, 0.0))) + 1e-6
+
+    def after(self, place: int | None, half_cell: float) -> Mixture:
+        """The prior after a place was seen; None stands for an output without a place.
+
+        Args:
+            place: The place, counted from the guess. None for an output without one.
+            half_cell: Half the width of a cell, in predicted deviations.
+        """
+        given = self._given(place, half_cell)
+        posterior = [weight * probability for weight, probability in zip(self.weights, given, strict=True)]
+        forgotten = forgetting(self._steps)
+        kept = (1 - forgotten) * _UNIT / math.fsum(posterior)
+        weights = (
+            math.ceil(kept * weight + forgotten * first)
+            for weight, first in zip(posterior, _FIRST, strict=True)
+        )
+        return Mixture(tuple(weights), self.seen.after(surprise=place != 0))
+
+    @property
+    def _steps(self) -> int:
+        return self.seen.confirmed + self.seen.surprised
+
+    def _given(self, place: int | None, half_cell: float) -> tuple[float, ...]:
+        """The probability that each hypothesis gives to a place, or to no place."""
+        if place is None:
+            return (*_ELSEWHERES, math.exp(-self.seen.failure_price()))
+        counted = self.seen.confirmation_price() if place == 0 else self.seen.surprise_price(abs(place))
+        return (*_given(abs(place), half_cell), math.exp(-counted))
+
+    def _price(self, given: Sequence[float]) -> float:
+        return -math.log(_share(self.weights, given)) + _ROUNDING
+
+
+def _share(weights: Sequence[int], given: Sequence[float]) -> float:
+    return math.fsum(map(mul, weights, given)) / sum(weights)
+
+
+_ELSEWHERES = (*(0.0 for _ in SCALES), _ELSEWHERE)
+
+
+@lru_cache(maxsize=4096)
+def _given(distance: int, half_cell: float) -> tuple[float, ...]:
+    """The probability that each hypothesis except the counting one gives to a place at this distance from 0,
+    on one side."""
+    tail = 0.5 if distance == 0 else 1 / (4 * distance * (distance + 1))
+    return (*(_normal(distance, half_cell / scale) for scale in SCALES), (1 - _ELSEWHERE) * tail)
+
+
+def _normal(distance: int, half_cell: float) -> float:
+    reach = half_cell / math.sqrt(2)
+    if distance == 0:
+        return math.erf(reach)
+    return (math.erfc((2 * distance - 1) * reach) - math.erfc((2 * distance + 1) * reach)) / 2
+
+
+@dataclass(frozen=True)
+class Claims:
+    """How many claims were tested, and how many of them were found. Also their rate of false discoveries, in
+    millionths (0 before the first claim).
+
+    Args:
+        tested: How many claims were tested.
+        found: How many claims were found, or whether this one was.
+        rate_in_millionths: The rate of false discoveries, in millionths.
+    """
+
+    tested: int = 0
+    found: int = 0
+    rate_in_millionths: int = 0
+
+    @property
+    def rate(self) -> float:
+        """The rate that all claims of the account share; 0 before the first claim."""
+        return self.rate_in_millionths / 1e6
+
+    def probability(self, found: bool) -> float:
+        """The probability that the next claim is ``found``, or not, by the rule of Krichevsky and Trofimov.
+
+        Args:
+            found: Whether the next claim is found.
+        """
+        before = self.found if found else self.tested - self.found
+        return (before + 0.5) / (self.tested + 1)
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What an account learned: of the cells of statistics, of the arms of intervals, and of claims.
+
+    Args:
+        cells: What was learned of the cells.
+        arms: What was learned of the arms.
+        claims: What was learned of claims.
+    """
+
+    cells: Mixture = field(default_factory=Mixture)
+    arms: Mixture = field(default_factory=Mixture)
+    claims: Claims = field(default_factory=Claims)
+
+    def after_claim(self, *, found: bool, rate: float) -> Learned:
+        """The prior after a claim was tested.
+
+        Args:
+            found: Whether the claim was found.
+            rate: The rate of false discoveries.
+        """
+        claims = Claims(self.claims.tested + 1, self.claims.found + found, round(rate * 1e6))
+        return replace(self, claims=claims)
+
+    def to_list(self) -> list[list[int]]:
+        """The state as a book keeps it: for each mixture the weights, then what was seen; then the claims, if
+        there were any."""
+        mixtures = [
+            [*mixture.weights, mixture.seen.confirmed, mixture.seen.surprised]
+            for mixture in (self.cells, self.arms)
+        ]
+        claims = self.claims
+        listed = [[claims.tested, claims.found, claims.rate_in_millionths]] if claims.tested else []
+        return mixtures + listed
+
+    @classmethod
+    def from_list(cls, kept: Sequence[Sequence[int]]) -> Learned:
+        """The state from what a book kept.
+
+        Args:
+            kept: Lists of whole numbers.
+        """
+        cells, arms = (Mixture(tuple(state[:-2]), Experience(*state[-2:])) for state in kept[:2])
+        return cls(cells, arms, Claims(*kept[2]) if len(kept) > 2 else Claims())
 
 
 @dataclass(frozen=True, repr=False)
@@ -192,88 +493,3 @@ class Account(Record):
             learned=self.learned if learned is None else learned,
             together=1,
         )
-
-
-def cell_entropy(half_cell: float) -> float:
-    """Nats that the cell of a normal error reveals on average, on cells of this half-width.
-
-    Args:
-        half_cell: Half the width of a cell, in predicted deviations.
-    """
-    from scipy import special
-
-    far = math.ceil(6 / half_cell) + 1
-    places = np.arange(-far, far + 1)
-    reached = special.erfc((2 * places - 1) * half_cell / math.sqrt(2)) / 2
-    probabilities = -np.diff(np.append(reached, 0.0))
-    return float(-np.sum(special.xlogy(probabilities, probabilities)))
-
-
-@cache
-def _entropies() -> np.ndarray:
-    """The entropy of each half-cell that is tried. Computed on first use: scipy.special is slow to import."""
-    return np.array([cell_entropy(half_cell) for half_cell in _HALF_CELLS])
-
-
-def training_share(weights: Weights) -> float:
-    """The share of the rows to set aside for guesses: a third, or a quarter if few questions are
-    expected.
-
-    Args:
-        weights: How the budget is divided over coming questions.
-    """
-    return 1 / 4 if weights.expect is not None and weights.expect <= _FEW else 1 / 3
-
-
-def after_expected(account: Account, error: float, arm: float, questions: int) -> Account:
-    """A forecast of the account after so many more questions with this predicted ``error`` and ``arm``, if
-    their guesses are as good as expected.
-
-    Args:
-        account: The account when the question is asked; it is not changed.
-        questions: How many more questions are to be asked, at least 0.
-    """
-    start, spent = account.nats(), account.spent
-    for asked in range(questions):
-        now = replace(account, steps=account.steps + asked, micro_nats=round(spent * MICRO), together=1)
-        half_cell = best_half_cell(now, error, arm * math.sqrt(now.nats() / start))
-        spent += float(np.interp(half_cell / error, _HALF_CELLS, _entropies()))
-    return replace(account, steps=account.steps + questions, micro_nats=round(spent * MICRO))
-
-
-def coming_questions(asked: int, expect: float | None) -> float:
-    """How many questions to assume after the next one. ``asked`` questions came before it.
-
-    Args:
-        expect: About how many questions are expected. None: not stated.
-    """
-    step = asked + 1
-    if expect is None:
-        return _COMING_PER_ASKED * step
-    return max((expect - step) / 1.5, 0.75 * step)
-
-
-def best_half_cell(account: Account, error: float, arm: float, *, nats: float | None = None) -> float:
-    """Half of a cell.
-
-    ``error`` is the predicted deviation of statistic − guess. ``arm`` is the predicted half-width of the
-    fixed-query interval at the account's nats. ``nats`` is the average cost that the caller accepts, if that
-    is more than the rule would spend.
-
-    Guarantee: none is needed; any cell is valid.
-    Reference: docs/theory/code-guard.md, "The cell".
-
-    Args:
-        account: The account when the question is asked; it is not changed.
-    """
-    if nats is not None:
-        affordable = int(np.argmax(nats >= _entropies()))
-        return float(_HALF_CELLS[affordable]) * error
-    coming = coming_questions(account.steps, account.weights.expect)
-    level = account.nats()
-    growth = max(
-        0.0,
-        account.weights.nats(account.steps + 1 + math.ceil(coming)) - account.weights.nats(account.steps + 1),
-    )
-    widths = _HALF_CELLS * error + arm * np.sqrt((level + growth + coming * _entropies()) / level)
-    return float(_HALF_CELLS[int(np.argmin(widths))]) * error

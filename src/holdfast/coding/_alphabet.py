@@ -4,23 +4,28 @@ The grid has cells of one width around the guess, chosen from public facts only.
 grid and, if the width of the interval depends on the rows, a class of its arms. Two outputs are neither:
 "the whole range", if the rows say nothing useful, and "failed", if they could not be read.
 
-The alphabet of a board says "not better than the best by a step", or "better by i steps". The guess is the
-best score so far. Everything that does not beat it by a step is one cell, and the cells above have the width
-of a step. Most submissions say almost nothing and cost almost nothing; somebody who climbs pays for every
-step. The Ladder of Blum and Hardt (2015) is the rule that releases these outputs without an account of what
-they reveal. Prices follow from experience alone. Proofs and the enumeration: ``docs/theory/code-guard.md``.
+How wide a cell is depends on how many questions are expected. A wide cell makes this interval wider. A narrow
+one reveals more, and all later intervals pay for that. The rule assumes that K questions are to come and
+makes the last of them narrowest. It decides how narrow answers are, and never whether they are valid.
+Measured by ``benchmarks/guard_width.py``. Proofs and the enumeration: ``docs/theory/code-guard.md``.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 
-from holdfast.coding._learned import MOST_FOR_FAILURE, Experience, Learned
+import numpy as np
+
+from holdfast.coding._account import MICRO, MOST_FOR_FAILURE, Account, Learned
 from holdfast.records import Record
 
 _MOST_CELLS = 10**9
+_COMING_PER_ASKED = 3.0
+_HALF_CELLS = np.geomspace(0.02, 8.0, 120)  # in predicted deviations of the guess's error
+PRECISE_NATS = 3.0
+"""The expected cost of a question that is asked with ``precise=True``."""
 
 
 @dataclass(frozen=True)
@@ -261,109 +266,76 @@ class Grid(Record):
         return max(abs(self.first), abs(self.last), 1)
 
 
-@dataclass(frozen=True, repr=False)
-class LadderGrid(Grid):
-    """Steps above the best score so far; ``upward`` says whether more is better.
-
-    Cell 0 holds every value that does not beat ``guess`` by a ``cell``. Cell i holds those that beat it by at
-    least i cells and less than i + 1.
+def cell_entropy(half_cell: float) -> float:
+    """Nats that the cell of a normal error reveals on average, on cells of this half-width.
 
     Args:
-        low: The lower end of the range.
-        high: The upper end of the range.
+        half_cell: Half the width of a cell, in predicted deviations.
     """
+    from scipy import special
 
-    upward: bool
-
-    def index(self, value: float) -> int:
-        """The cell that holds ``value``."""
-        return min(max(math.floor(self._gain(value) / self.cell), 0), self.farthest)
-
-    def edges(self, index: int) -> tuple[float, float]:
-        """Both ends of a cell, moved outward by more than the rounding error of :meth:`index`.
-
-        Args:
-            index: The number of the cell: 0 around the guess, negative below it.
-        """
-        slack = 1e-12 * (abs(self.guess) + (index + 1) * self.cell)
-        least = -math.inf if index == 0 else index * self.cell - slack
-        most = math.inf if index == self.farthest else (index + 1) * self.cell + slack
-        low, high = sorted(min(max(self._value(gain), self.low), self.high) for gain in (least, most))
-        return low, high
-
-    def middle(self, index: int) -> float:
-        """The value an answer shows: the best so far if it is not beaten.
-
-        Args:
-            index: The number of the cell: 0 around the guess, negative below it.
-        """
-        return self.guess if index == 0 else self._value((index + 0.5) * self.cell)
-
-    @property
-    def farthest(self) -> int:
-        """The last cell: the best value there is. At least 1, so that a surprise has a price."""
-        return max(1, math.floor(self._gain(self.high if self.upward else self.low) / self.cell))
-
-    def _gain(self, value: float) -> float:
-        return value - self.guess if self.upward else self.guess - value
-
-    def _value(self, gain: float) -> float:
-        return self.guess + gain if self.upward else self.guess - gain
+    far = math.ceil(6 / half_cell) + 1
+    places = np.arange(-far, far + 1)
+    reached = special.erfc((2 * places - 1) * half_cell / math.sqrt(2)) / 2
+    probabilities = -np.diff(np.append(reached, 0.0))
+    return float(-np.sum(special.xlogy(probabilities, probabilities)))
 
 
-@dataclass(frozen=True)
-class LadderAlphabet:
-    """All outputs of one submission, priced by experience.
+@cache
+def _entropies() -> np.ndarray:
+    """The entropy of each half-cell that is tried. Computed on first use: scipy.special is slow to import."""
+    return np.array([cell_entropy(half_cell) for half_cell in _HALF_CELLS])
 
-    Guarantee: exp(−price) over all outputs, a failure included, sums to at most 1.
-    Reference: docs/theory/code-guard.md, "Boards".
+
+def after_expected(account: Account, error: float, arm: float, questions: int) -> Account:
+    """A forecast of the account after so many more questions with this predicted ``error`` and ``arm``, if
+    their guesses are as good as expected.
 
     Args:
-        grid: The cells around the guess.
-        experience: How many guesses were confirmed so far.
+        account: The account when the question is asked; it is not changed.
+        questions: How many more questions are to be asked, at least 0.
     """
+    start, spent = account.nats(), account.spent
+    for asked in range(questions):
+        now = replace(account, steps=account.steps + asked, micro_nats=round(spent * MICRO), together=1)
+        half_cell = best_half_cell(now, error, arm * math.sqrt(now.nats() / start))
+        spent += float(np.interp(half_cell / error, _HALF_CELLS, _entropies()))
+    return replace(account, steps=account.steps + questions, micro_nats=round(spent * MICRO))
 
-    grid: LadderGrid
-    experience: Experience
 
-    def price(self, output: Output) -> float:
-        """Nats for an output.
+def coming_questions(asked: int, expect: float | None) -> float:
+    """How many questions to assume after the next one. ``asked`` questions came before it.
 
-        Args:
-            output: What a question revealed: its cell, and the class of the arms.
-        """
-        if output.cell == 0:
-            return self.experience.confirmation_price()
-        return self.experience.surprise_price(output.cell)
+    Args:
+        expect: About how many questions are expected. None: not stated.
+    """
+    step = asked + 1
+    if expect is None:
+        return _COMING_PER_ASKED * step
+    return max((expect - step) / 1.5, 0.75 * step)
 
-    @property
-    def failure_price(self) -> float:
-        """Nats for "the labels could not be read"."""
-        return self.experience.failure_price()
 
-    nearest_surprise = Output(1)
+def best_half_cell(account: Account, error: float, arm: float, *, nats: float | None = None) -> float:
+    """Half of a cell.
 
-    def surprises(self, output: Output) -> bool:
-        """Whether a submission climbs.
+    ``error`` is the predicted deviation of statistic − guess. ``arm`` is the predicted half-width of the
+    fixed-query interval at the account's nats. ``nats`` is the average cost that the caller accepts, if that
+    is more than the rule would spend.
 
-        Args:
-            output: What a question revealed: its cell, and the class of the arms.
-        """
-        return output.cell > 0
+    Guarantee: none is needed; any cell is valid.
+    Reference: docs/theory/code-guard.md, "The cell".
 
-    def worst_price(self, others: int = 0) -> float:
-        """The highest price of any output, a failure included, whatever so many ``others`` of its batch
-        reveal before it is priced. A climb costs most if none of them climbed, and "no better" if all of them
-        did."""
-        seen = self.experience
-        calm = replace(seen, confirmed=seen.confirmed + others)
-        stormy = replace(seen, surprised=seen.surprised + others)
-        farthest = calm.surprise_price(self.grid.farthest)
-        return max(farthest, calm.failure_price(), stormy.confirmation_price())
-
-    def after(self, output: Output | None) -> None:
-        """A ladder learns from experience only.
-
-        Args:
-            output: What a question revealed: its cell, and the class of the arms.
-        """
+    Args:
+        account: The account when the question is asked; it is not changed.
+    """
+    if nats is not None:
+        affordable = int(np.argmax(nats >= _entropies()))
+        return float(_HALF_CELLS[affordable]) * error
+    coming = coming_questions(account.steps, account.weights.expect)
+    level = account.nats()
+    growth = max(
+        0.0,
+        account.weights.nats(account.steps + 1 + math.ceil(coming)) - account.weights.nats(account.steps + 1),
+    )
+    widths = _HALF_CELLS * error + arm * np.sqrt((level + growth + coming * _entropies()) / level)
+    return float(_HALF_CELLS[int(np.argmin(widths))]) * error
