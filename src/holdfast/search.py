@@ -37,6 +37,8 @@ __all__ = [
     "whole_root",
 ]
 
+# A place that was tried, and the value there.
+_Try = tuple[float, float]
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 _MOST_TRIES = 400
 
@@ -231,15 +233,18 @@ def edge(
     >>> round(edge(lambda x: x * x >= 2.0, good=2.0, bad=1.0), 12)
     1.414213562373
     """
-    while abs(good - bad) > max(absolute, relative * max(abs(good), abs(bad))):
-        middle = (good + bad) / 2.0
-        if not min(good, bad) < middle < max(good, bad):
-            break
-        if satisfies(middle):
-            good = middle
+    low, high, rising = (bad, good, True) if bad < good else (good, bad, False)
+    near = absolute
+    while True:
+        if relative:
+            near = max(absolute, relative * max(abs(low), abs(high)))
+        middle = (low + high) / 2.0
+        if high - low <= near or not low < middle < high:
+            return high if rising else low
+        if satisfies(middle) == rising:
+            high = middle
         else:
-            bad = middle
-    return good
+            low = middle
 
 
 def least_real(
@@ -319,8 +324,9 @@ def safe_root(
 ) -> float:
     """Where a function crosses zero, on the side of ``good``, at which it is not negative.
 
-    The search is ITP (Oliveira and Takahashi 2020). It takes at most two evaluations more than bisection, and
-    on smooth functions about half as many.
+    Each try is where a parabola through the last three tries crosses zero (Chandrupatla 1997). It is kept so
+    near the middle that the search never falls behind bisection by more than two evaluations (as in ITP,
+    Oliveira and Takahashi 2020). On smooth functions it takes about a third of the evaluations of bisection.
 
     Guarantee: the result is ``good`` or a place where ``excess`` is not negative. If ``excess`` crosses zero
     once between the two ends, it does so within ``narrow`` of the result.
@@ -336,24 +342,41 @@ def safe_root(
     >>> round(safe_root(lambda x: x * x - 2.0, 2.0, 1.0, 2.0, -1.0, narrow=1e-12), 9)
     1.414213562
     """
-    whole = abs(bad - good)
-    left, bend = narrow * 2.0 ** math.ceil(math.log2(whole / narrow)), 0.2 / whole
-    while abs(bad - good) > narrow:
-        middle, half = 0.5 * (good + bad), 0.5 * abs(bad - good)
-        falsi = good + (bad - good) * (at_good / (at_good - at_bad))
-        toward = math.copysign(1.0, middle - falsi)
-        nudged = falsi + toward * min(bend * (bad - good) ** 2, abs(middle - falsi))
-        reach = max(0.0, left - half)
-        place = nudged if abs(nudged - middle) <= reach else middle - toward * reach
-        if not min(good, bad) < place < max(good, bad):
+    newest, opposite = (good, at_good), (bad, at_bad)
+    share = at_good / (at_good - at_bad)
+    # How wide the bracket may be after each step.
+    allowed = 2.0 * narrow * 2.0 ** math.ceil(math.log2(abs(bad - good) / narrow))
+    while (width := abs(opposite[0] - newest[0])) > narrow:
+        middle, reach = 0.5 * (newest[0] + opposite[0]), max(0.0, allowed - 0.5 * width)
+        # Near an end, a try half of ``narrow`` inside closes the bracket.
+        least = 0.45 * narrow / width
+        place = newest[0] + min(max(share, least), 1.0 - least) * (opposite[0] - newest[0])
+        place = min(max(place, middle - reach), middle + reach)
+        if not min(newest[0], opposite[0]) < place < max(newest[0], opposite[0]):
             place = middle
-        left *= 0.5
-        here = excess(place)
-        if here >= 0.0:
-            good, at_good = place, here
-        else:
-            bad, at_bad = place, here
-    return good
+        if place in (newest[0], opposite[0]):
+            break  # There is no number between the two.
+        allowed *= 0.5
+        before, newest = newest, (place, excess(place))
+        if (newest[1] >= 0.0) != (before[1] >= 0.0):
+            before, opposite = opposite, before
+        share = _crossing(newest, opposite, before)
+    return newest[0] if newest[1] >= 0.0 else opposite[0]
+
+
+def _crossing(newest: _Try, opposite: _Try, before: _Try) -> float:
+    """Where the inverse of a function is zero, as a share of the way from ``newest`` to ``opposite``: on the
+    parabola through three tries, or half of the way if the tries do not lie as those of a monotone one."""
+    (near, at_near), (far, at_far), (last, at_last) = newest, opposite, before
+    change = at_last - at_far
+    if last == far or change == 0.0 or not math.isfinite(change):
+        return 0.5
+    place, value = (near - far) / (last - far), (at_near - at_far) / change
+    monotone = 0.0 <= place <= 1.0 and 1.0 - math.sqrt(1.0 - place) < value < math.sqrt(place)
+    if not monotone or at_near in (at_far, at_last):
+        return 0.5
+    first = at_near / (at_far - at_near) * at_last / (at_far - at_last)
+    return first + (last - near) / (far - near) * at_near / (at_last - at_near) * at_far / (at_last - at_far)
 
 
 def least_root(
