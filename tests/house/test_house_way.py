@@ -13,8 +13,8 @@ import holdfast
 from holdfast import Guard
 
 SOURCE = Path(holdfast.__file__).parent
-# The goals are 25 files and 60 changes of package. Lower a limit when the figure has become smaller.
-MOST_FILES, MOST_CHANGES = 26, 56
+# Lower a limit when the figure has become smaller. Never raise one.
+MOST_FILES, MOST_CHANGES = 25, 56
 
 
 def way_of_a_question() -> list[str]:

@@ -14,6 +14,7 @@ from holdfast.ledger._copies import require_whole as require_whole
 from holdfast.ledger._lines import HANDED_OVER as HANDED_OVER
 from holdfast.ledger._lines import TAKEN_OVER as TAKEN_OVER
 from holdfast.ledger._lines import Balance, BookError, Closed, Entry, Event, Stale
+from holdfast.ledger._lines import open_database as open_database
 from holdfast.ledger._places import BookHead, LineCounter, LineCounts, read_heads
 from holdfast.ledger._places import is_postgres as is_postgres
 from holdfast.ledger._places import place_of_epoch as place_of_epoch
@@ -21,7 +22,6 @@ from holdfast.ledger._postgres import Database as Database
 from holdfast.ledger._postgres import Unreachable as Unreachable
 from holdfast.ledger._signing import Marks as Marks
 from holdfast.ledger._signing import Receipt, SigningKey, envelope, open_envelope, seal
-from holdfast.ledger._sqlite import open_database as open_database
 from holdfast.ledger._verify import (
     Checkpoint,
     EpochLink,

@@ -9,7 +9,17 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from holdfast.errors import InvalidArgument
-from holdfast.ledger._lines import Balance, BookError, Entry, Event, Line, Stale, canonical, digest_of
+from holdfast.ledger._lines import (
+    Balance,
+    BookError,
+    Entry,
+    Event,
+    Line,
+    SqliteLines,
+    Stale,
+    canonical,
+    digest_of,
+)
 from holdfast.ledger._places import is_postgres, name_of, place_of_epoch
 from holdfast.ledger._postgres import PostgresLines
 from holdfast.ledger._signing import (
@@ -21,7 +31,6 @@ from holdfast.ledger._signing import (
     restored_line,
     signed,
 )
-from holdfast.ledger._sqlite import SqliteLines
 
 _PAGE = 5_000
 _BACK = 500

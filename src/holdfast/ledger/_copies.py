@@ -21,9 +21,8 @@ from typing import Any
 
 from holdfast.errors import HoldfastError
 from holdfast.ledger._book import Book
-from holdfast.ledger._lines import BookError, Entry, Event, Line
+from holdfast.ledger._lines import BookError, Entry, Event, Line, SqliteLines
 from holdfast.ledger._places import SUFFIX, BookHead, connect, is_postgres, read_heads
-from holdfast.ledger._sqlite import SqliteLines
 from holdfast.ledger._verify import EpochLink, export, verify
 from holdfast.records import Record
 
