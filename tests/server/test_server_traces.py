@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -166,3 +169,37 @@ def test_a_service_sends_its_spans_to_a_collector(set_up, tmp_path):
     assert services == {"ours"}
     for word in (token, "income", "41234"):
         assert all(word.encode() not in body for _, _, body in received)
+
+
+_TELEMETRY_OF_THE_FRAMEWORK = """
+import sys
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from starlette.testclient import TestClient
+from holdfast.server import Service, create_app
+
+exporter, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
+provider.add_span_processor(SimpleSpanProcessor(exporter))
+trace.set_tracer_provider(provider)
+service = Service(sys.argv[1])
+with TestClient(create_app(service)) as client:
+    client.get("/v1/health")
+    client.post("/v1/datasets/people/questions", json={"query": "share(secret > 1)"})
+service.close()
+print([span.name for span in exporter.get_finished_spans()])
+"""
+
+
+def test_the_framework_exports_nothing_by_itself(tmp_path):
+    """A tracer for the whole process, and the framework's own switch, would export exact times and errors."""
+    finished = subprocess.run(
+        [sys.executable, "-c", _TELEMETRY_OF_THE_FRAMEWORK, str(tmp_path / "home")],
+        env={**os.environ, "FASTAPI_OTEL_AUTO_CONFIGURE": "true", "OTEL_TRACES_EXPORTER": "none"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    assert finished.stdout.strip() == "[]"

@@ -288,6 +288,17 @@ def gates() -> Response:
 _SPARE_THREADS = 16
 
 
+# The framework's own telemetry would export exact times, and messages and tracebacks of errors, which may
+# depend on protected rows. Ours is in ``_observation.py``. Versions before this option ignore it.
+_NO_TELEMETRY: Any = {
+    "tracing": False,
+    "metrics": False,
+    "logs": False,
+    "operation_spans": False,
+    "auto_configure": False,
+}
+
+
 def _life(
     limits: Limits, gathering: Gathering, neighbours: Neighbours | None, tracing: Tracing
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
@@ -334,6 +345,7 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         lifespan=_life(limits, gathering, neighbours, tracing),
+        telemetry=_NO_TELEMETRY,
         dependencies=[Depends(authorize)],
     )
     app.state.service = service
