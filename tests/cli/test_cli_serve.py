@@ -156,7 +156,7 @@ def asks_for_passwords():
                         names = words.read(length - 4)[4:].split(b"\0")
                         about = dict(zip(names[::2], names[1::2], strict=False))
                         connection.sendall(b"R" + struct.pack("!II", 8, 3))  # The password, please.
-                        kind, length = struct.unpack("!cI", words.read(5))
+                        _, length = struct.unpack("!cI", words.read(5))
                         sent.append((about[b"user"], about[b"database"], words.read(length - 4)[:-1]))
                         refusal = b"SFATAL\0C28P01\0Mno\0\0"
                         connection.sendall(b"E" + struct.pack("!I", 4 + len(refusal)) + refusal)

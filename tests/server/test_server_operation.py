@@ -17,12 +17,12 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from server_operated import free_port, operated, stop
 
+from bodies import largest_body
 from holdfast.cli import cli
 from holdfast.errors import QueryRejected
 from holdfast.ledger import check_witness, export, read_lines, read_witness
 from holdfast.queries import Expression
 from holdfast.server import Limits, Service, create_app, logging_to
-from bodies import largest_body
 from waiting import wait_until
 
 # The steps of durations, in seconds. Anything finer would tell how long a question took.
