@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from holdfast.server._agents import make_local_tools, make_tools
     from holdfast.server._app import create_app
     from holdfast.server._connections import listen as listen
+    from holdfast.server._observation import Tracing as Tracing
     from holdfast.server._observation import logging_to as logging_to
     from holdfast.server._serving import Settings as Settings
     from holdfast.server._serving import serve_here as serve_here
@@ -33,8 +34,9 @@ _HOME = {
     "create_app": "_app",
     "make_local_tools": "_agents",
     "make_tools": "_agents",
-    # For those who deploy it.
+    # For those who deploy it, and pass them to create_app.
     "Limits": "_admission",
+    "Tracing": "_observation",
     # For holdfast.cli.
     "Settings": "_serving",
     "back_up": "holdfast.registry",
