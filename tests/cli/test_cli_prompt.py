@@ -42,8 +42,8 @@ class Keyboard(io.StringIO):
 
 @pytest.fixture
 def sitting(people, monkeypatch):
-    """Sit at the prompt of ``holdfast ask``: keys go in through a pipe. What comes back is the account, opened
-    again, and what was printed. ``sitting.meters`` has the line under the prompt before each key, and
+    """Sit at the prompt of ``holdfast ask``: keys go in through a pipe. The account, opened again, and what
+    was printed come back. ``sitting.meters`` has the line under the prompt before each key, and
     ``sitting.prompts`` the prompts.
 
     Completion, history and answers come from the background. A person waits to see them, and so do the keys
@@ -84,10 +84,11 @@ def sitting(people, monkeypatch):
             meters.clear()
             typing = threading.Thread(target=type_keys, args=(pipe,))
             typing.start()
-            with monkeypatch.context() as terminal, pytest.raises(SystemExit) as left:
+            with monkeypatch.context() as terminal:
                 terminal.setattr(sys, "stdin", Keyboard())
                 terminal.setattr(sys, "stdout", printed)
-                main(["ask", data, "--ledger", ledger, *options])
+                with pytest.raises(SystemExit) as left:
+                    main(["ask", data, "--ledger", ledger, *options])
             typing.join()
         assert left.value.code == 0
         return Guard(data, ledger=ledger, **terms), printed.getvalue()
