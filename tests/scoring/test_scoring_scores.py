@@ -418,7 +418,7 @@ def test_how_a_model_lies_in_memory_does_not_matter(table, digest):
     assert digest(other) != digest(model)
 
 
-def test_a_model_is_recognised_in_another_process(tmp_path, monkeypatch):
+def test_a_model_has_the_same_digest_in_another_process(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(
         textwrap.dedent(
             """
