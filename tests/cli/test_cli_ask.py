@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import json
 import subprocess
 import sys
@@ -12,7 +11,6 @@ import pandas as pd
 import pytest
 
 from holdfast import Guard
-from holdfast.cli import _output
 from holdfast.records import interval_words
 
 
@@ -252,8 +250,17 @@ def test_intervals_are_shown_rounded_outward(rng):
         assert shown_high >= high - 1e-12 * abs(high)
         assert shown_high - shown_low <= 1.02 * width or shown_high - shown_low <= 2
     assert interval_words(1.0, -np.inf, np.inf) == ("1", "[-inf, inf]")
-    assert _output.span_of("quantile", None, 1.0, -np.inf, np.inf) is None
-    assert doctest.testmod(_output).failed == 0
+
+
+def test_an_interval_without_ends_is_written_and_not_drawn(holdfast, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame({"x": [-np.inf, np.inf] * 300}).to_parquet("wide.parquet")
+    status, out, _ = holdfast("ask", "wide.parquet", "--no-ledger", "-q", "quantile(x, 0.5, guess = 1)")
+    assert (status, out.splitlines()[1]) == (0, "  1  in  [-inf, inf]")
+    assert not set("─━●") & set(out)
+    status, out, _ = holdfast("ask", "wide.parquet", "--no-ledger", "-q", "share(x > 0)")
+    assert status == 0
+    assert set("─━●") <= set(out)
 
 
 def test_a_question_by_groups_is_shown_as_a_table(people, holdfast):

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import sys
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from holdfast.audit.attacks import sign_attack
-from holdfast.cli._demo_page import ShareScale, page, show_story
 from holdfast.guard import Guard
 from holdfast.lab import TRUTH, Stones, tell
-from holdfast.lab._story import naive_sign_attack, single_holdout
 
 NAMESPACE = "http://www.w3.org/2000/svg"
 SMALL = ["--rows", "1200", "--columns", "40"]
@@ -55,7 +50,8 @@ def test_averages_miss_and_the_guard_holds_as_shipped(seed, day):
 
 def test_the_naive_analyst_asks_what_the_attack_asks(seed):
     stones = Stones.draw(600, 20, seed)
-    shares, final = naive_sign_attack(stones)
+    story = tell(stones, seed=seed)
+    shares, final = story.plain_shares, story.naive
     attack = sign_attack(Guard(stones.table, training_share=0), columns=stones.coins, target="expensive")
     table = stones.table
     assert [share.value for share in shares] == [
@@ -70,22 +66,23 @@ def test_the_naive_analyst_asks_what_the_attack_asks(seed):
     )
     votes += (2 * table[stones.coins[0]].astype(int) - 1) * signs[0]
     assert final.value == ((votes > 0) == (table["expensive"] == 1)).mean()
-    assert final.interval.contains(final.value)
+    assert final.low < final.value < final.high
 
 
 def test_one_holdout_turns_the_coins_on_other_rows_than_it_judges_them_on(seed):
     stones = Stones.draw(900, 21, seed)
-    explored = np.arange(0, 900, 3)
+    # The rows that a guard sets aside for training.
+    explored = [int(place) for place in Guard({"place": range(900)}, split_seed=seed).train["place"]]
+    assert len(explored) == 300
     rest = stones.table.drop(index=explored)
     turned = [
         stones.table.loc[explored, name].eq(stones.table.loc[explored, "expensive"]).mean() >= 0.5
         for name in stones.coins
     ]
     votes = sum((rest[name] == 1) == turn for name, turn in zip(stones.coins, turned, strict=True))
-    found = single_holdout(stones, explored)
-    assert found.value == ((votes > 10) == (rest["expensive"] == 1)).mean()
-    assert found.interval.low < found.value < found.interval.high
     story = tell(stones, seed=seed)
+    assert story.holdout.value == ((votes > 10) == (rest["expensive"] == 1)).mean()
+    assert story.holdout.low < story.holdout.value < story.holdout.high
     assert story.holdout.high - story.holdout.low < story.guard.high - story.guard.low
     assert story.claims[1] == story.holdout
 
@@ -170,12 +167,11 @@ def test_the_demo_writes_a_page_that_needs_nothing_else(holdfast, elsewhere):
     assert status == 0
 
 
-def test_the_story_fits_every_terminal():
-    story = tell(Stones.draw(300, 8, 0))
+def test_the_story_fits_every_terminal(holdfast, monkeypatch):
     for width in (100, 80, 60, 40):
-        written = io.StringIO()
-        show_story(Console(file=written, width=width), story, Path("holdfast-demo/index.html"))
-        out = written.getvalue()
+        monkeypatch.setenv("COLUMNS", str(width))
+        status, out, _ = holdfast("demo", *TINY)
+        assert status == 0
         assert max(map(len, out.splitlines())) <= width
         assert "…" not in out
         assert ("●" in out) == (width >= 70)  # drawn only where there is room for it
@@ -217,22 +213,55 @@ def test_the_picture_needs_no_other_package_and_shows_what_was_measured(holdfast
     assert f"plain, misses the truth ({len(drawn['misses'])} “discoveries”)" in words
 
 
+@pytest.fixture
+def page_of(holdfast, elsewhere, monkeypatch):
+    """The page that the demo writes when this is the story."""
+
+    def page_of(story):
+        with monkeypatch.context() as today:
+            today.setattr("holdfast.lab.tell", lambda *arguments, **options: story)
+            assert holdfast("demo", "--json", *TINY)[0] == 0
+        return (elsewhere / "holdfast-demo" / "index.html").read_text(encoding="utf-8")
+
+    return page_of
+
+
 @pytest.mark.parametrize(
-    ("low", "high", "most", "ticks"),
+    ("low", "high", "wide", "narrow"),
     [
-        (0.37, 0.78, 9, [40, 45, 50, 55, 60, 65, 70, 75]),
-        (0.37, 0.78, 5, [40, 50, 60, 70]),
-        (0.4, 0.6, 5, [40, 45, 50, 55, 60]),
-        (0, 1, 3, [0, 50, 100]),
+        (0.37, 0.78, [40, 45, 50, 55, 60, 65, 70, 75], [40, 50, 60, 70]),
+        (0.395, 0.605, [40, 45, 50, 55, 60], [40, 45, 50, 55, 60]),
+        (0.0, 1.0, [0, 20, 40, 60, 80, 100], [0, 50, 100]),
     ],
 )
-def test_a_scale_has_round_ticks_and_puts_shares_in_their_place(low, high, most, ticks):
-    place = ShareScale(low, high, 100, 200)
-    assert [round(100 * share, 6) for share in place.ticks(most)] == ticks
-    assert place(low) == 100
-    assert place(high) == pytest.approx(200)
-    wider = ShareScale.over([low, high], 0, 1)
-    assert 0 < wider(low) < wider(high) < 1
+def test_a_scale_has_round_ticks_and_puts_shares_in_their_place(page_of, low, high, wide, narrow):
+    # Beside the intervals there is room at both ends, 4 % of their length.
+    length = (high - low) / 1.08
+    ends = {"low": low + 0.04 * length, "high": low + 1.04 * length}
+    story = tell(Stones.draw(300, 8, 0))
+    claims = {name: getattr(story, name) for name in ("naive", "holdout", "guard", "attacked")}
+    written = page_of(replace(story, **{name: replace(claim, **ends) for name, claim in claims.items()}))
+    for kind, ticks in (("wide", wide), ("narrow", narrow)):
+        drawn = re.search(rf'<svg [^>]*class="picture {kind}".*?</svg>', written, flags=re.S)[0]
+        svg = ElementTree.fromstring(drawn)
+        rule = svg.find(f"./{{{NAMESPACE}}}line[@class='rule']")
+        left, right = float(rule.get("x1")), float(rule.get("x2"))
+
+        def place(share, left=left, right=right):
+            return pytest.approx(left + (right - left) * (share - low) / (high - low), abs=0.06)
+
+        shares = [
+            (int(text.text[:-1]), float(text.get("x")))
+            for text in svg.iter(f"{{{NAMESPACE}}}text")
+            if re.fullmatch(r"\d+%", text.text) and text.get("text-anchor") == "middle"
+        ]
+        assert [share for share, _ in shares] == ticks
+        assert [x for _, x in shares] == [place(share / 100) for share in ticks]
+        reports = [line for line in svg.iter(f"{{{NAMESPACE}}}line") if "report" in line.get("class")]
+        assert len(reports) == 4
+        for report in reports:
+            assert float(report.get("x1")) == place(ends["low"])
+            assert float(report.get("x2")) == place(ends["high"])
 
 
 @pytest.mark.parametrize(
@@ -261,7 +290,7 @@ def test_the_page_can_be_opened(holdfast, elsewhere, monkeypatch):
     assert opened == [(elsewhere / "holdfast-demo" / "index.html").as_uri()]
 
 
-def test_the_moral_is_what_happened(seed):
+def test_the_moral_is_what_happened(page_of, seed):
     story = tell(Stones.draw(2_000, 101, seed), seed=seed)
     assert re.fullmatch(r"1 in (10\^\d+|[\d,]+)", story.luck)
     assert story.luck in story.moral[0]
@@ -272,6 +301,6 @@ def test_the_moral_is_what_happened(seed):
     assert ("missed this time" in story.moral[2]) == (not story.holdout.holds)
     assert "got away" in lucky.moral[0]
     assert "missed" in unlucky.moral[1]
-    assert "their interval contains the truth" in page(lucky)
-    assert "contain the truth" in page(story)
-    assert "one interval missed" in page(unlucky)
+    assert "their interval contains the truth" in page_of(lucky)
+    assert "contain the truth" in page_of(story)
+    assert "one interval missed" in page_of(unlucky)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import io
+import itertools
 import json
 import os
 import pty
@@ -16,6 +17,7 @@ import termios
 import threading
 import time
 
+import pandas as pd
 import pytest
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import create_app_session
@@ -23,22 +25,31 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
-from rich.console import Console
 
 from holdfast import Guard
-from holdfast.cli import _prompt
-from holdfast.cli._prompt import COMMANDS, Suggestions
+from holdfast.cli import main
 from waiting import wait_until
+
+COMMANDS = {"help", "columns", "left", "history", "certificate", "preview", "train", "plot", "quit"}
+
+
+class Keyboard(io.StringIO):
+    """The keyboard of a terminal. Nobody uses it: keys come through a pipe."""
+
+    def isatty(self):
+        return True
 
 
 @pytest.fixture
 def sitting(people, monkeypatch):
-    """Sit at the real prompt: keys go in through a pipe, what is printed comes back.
+    """Sit at the prompt of ``holdfast ask``: keys go in through a pipe. The account, opened again, and what
+    was printed come back. ``sitting.meters`` has the line under the prompt before each key, and
+    ``sitting.prompts`` the prompts.
 
     Completion, history and answers come from the background. A person waits to see them, and so do the keys
     that come next: until something was printed after a line, or until the line changed after other keys.
     """
-    prompts = []
+    prompts, meters, books = [], [], (f"sitting-{number}.book" for number in itertools.count())
     begin = PromptSession.__init__
 
     def remembered(session, *arguments, **options):
@@ -47,10 +58,10 @@ def sitting(people, monkeypatch):
 
     monkeypatch.setattr(PromptSession, "__init__", remembered)
 
-    def sit(*keys, **terms):
-        guard = Guard("people.csv", **terms)
+    def sit(*keys, data="people.csv", ledger=None, **terms):
+        ledger = ledger or next(books)
+        options = [f"--{name.replace('_', '-')}={value}" for name, value in terms.items()]
         printed = io.StringIO()
-        console = Console(file=printed, width=100, highlight=False)
 
         def seen(some):
             return printed.getvalue() if some.endswith("\r") else prompts[-1].default_buffer.text
@@ -58,6 +69,7 @@ def sitting(people, monkeypatch):
         def type_keys(pipe):
             for some in keys:
                 wait_until(lambda: prompts and prompts[-1].app.is_running and _has_history(prompts[-1]))
+                meters.append(prompts[-1].bottom_toolbar())
                 before = seen(some)
                 pipe.send_text(some)
                 if some.endswith("\t"):
@@ -69,12 +81,19 @@ def sitting(people, monkeypatch):
 
         with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
             prompts.clear()
+            meters.clear()
             typing = threading.Thread(target=type_keys, args=(pipe,))
             typing.start()
-            _prompt.converse(guard, data="people.csv", ledger=None, console=console)
+            with monkeypatch.context() as terminal:
+                terminal.setattr(sys, "stdin", Keyboard())
+                terminal.setattr(sys, "stdout", printed)
+                with pytest.raises(SystemExit) as left:
+                    main(["ask", data, "--ledger", ledger, *options])
             typing.join()
-        return guard, printed.getvalue()
+        assert left.value.code == 0
+        return Guard(data, ledger=ledger, **terms), printed.getvalue()
 
+    sit.meters, sit.prompts = meters, prompts
     return sit
 
 
@@ -173,17 +192,16 @@ def test_a_refusal_at_the_prompt_is_shown_and_the_prompt_goes_on(sitting):
     assert [str(answer.query) for answer in guard.history] == ["share(age > 40)"]
 
 
-def test_the_meter_moves_with_every_question(people):
-    guard = Guard("people.csv", error=0.2)
-    conversation = _prompt.Conversation(guard, Console(file=io.StringIO(), width=100))
-    before = conversation.meter
+def test_the_meter_moves_with_every_question(sitting):
+    sitting("share(age > 40, guess = 0.1)\r", "\x04", error=0.2)
+    before, after = sitting.meters
     assert "0 asked · 0 nats used · Left: ████████████" in before
-    conversation.handle("share(age > 40, guess = 0.1)")
-    assert "1 asked" in conversation.meter
-    assert "░" in conversation.meter
-    assert "confirmed guesses or" in conversation.meter
-    unlimited = _prompt.Conversation(Guard("people.csv"), Console(file=io.StringIO(), width=100))
-    assert unlimited.meter.startswith(" 0 asked · 0 nats used · A share asked now gets about ±0.")
+    assert "1 asked" in after
+    assert "░" in after
+    assert "confirmed guesses or" in after
+    sitting("\x04")
+    (unlimited,) = sitting.meters
+    assert unlimited.startswith(" 0 asked · 0 nats used · A share asked now gets about ±0.")
 
 
 def test_without_a_training_part_the_prompt_says_so(sitting):
@@ -195,13 +213,18 @@ def test_without_a_training_part_the_prompt_says_so(sitting):
     assert len(guard.history) == 1
 
 
-def completed(line, columns=("age", "gross income", "select", 'a "b"')):
-    return [c.text for c in Suggestions(columns).get_completions(Document(line), CompleteEvent())]
+def test_suggestions_fit_the_place(sitting):
+    names = ("age", "gross income", "select", 'a "b"')
+    pd.DataFrame({name: range(400) for name in names}).to_csv("named.csv", index=False)
+    _, said = sitting("help\r", "\x04", data="named.csv")
+    completer = sitting.prompts[-1].completer
 
+    def completed(line):
+        return [offer.text for offer in completer.get_completions(Document(line), CompleteEvent())]
 
-def test_suggestions_fit_the_place():
     assert completed("")[:3] == ["share(", "mean(", "quantile("]
-    assert set(COMMANDS) < set(completed(""))
+    assert {word for word in completed("") if not word.endswith("(")} == COMMANDS
+    assert set(re.findall(r"^  (\w+)", said.partition("\nCommands\n")[2], flags=re.M)) == COMMANDS
     assert completed("q") == ["quantile(", "quit"]
     assert completed("preview s") == ["share(", "std(", "slope("]
     assert completed("plot fi") == []

@@ -7,10 +7,12 @@ import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import threading
+from contextlib import suppress
 
-import click
 import numpy as np
 import pandas as pd
 import pytest
@@ -138,17 +140,61 @@ def test_sigterm_leaves_nothing_behind(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_password_of_the_books_comes_from_a_file(tmp_path):
-    from holdfast.cli.serve import _with_password
+@pytest.fixture
+def asks_for_passwords():
+    """A database server that asks who connects for a password and lets nobody in: its port, and the users,
+    databases and passwords that it was sent."""
+    sent = []
+    with socket.create_server(("127.0.0.1", 0)) as place:
 
-    file = tmp_path / "password"
-    file.write_text("p@ss/w:rd\n")
-    assert _with_password("postgresql://ann@db/books?x=1", file) == (
-        "postgresql://ann:p%40ss%2Fw%3Ard@db/books?x=1"
-    )
-    assert _with_password("postgresql://ann@db/books", None) == "postgresql://ann@db/books"
-    with pytest.raises(click.UsageError, match="must not contain one"):
-        _with_password("postgresql://ann:other@db/books", file)
+        def serve():
+            with suppress(OSError):
+                while True:
+                    connection, _ = place.accept()
+                    with connection, connection.makefile("rb") as words:
+                        (length,) = struct.unpack("!I", words.read(4))
+                        names = words.read(length - 4)[4:].split(b"\0")
+                        about = dict(zip(names[::2], names[1::2], strict=False))
+                        connection.sendall(b"R" + struct.pack("!II", 8, 3))  # The password, please.
+                        _, length = struct.unpack("!cI", words.read(5))
+                        sent.append((about[b"user"], about[b"database"], words.read(length - 4)[:-1]))
+                        refusal = b"SFATAL\0C28P01\0Mno\0\0"
+                        connection.sendall(b"E" + struct.pack("!I", 4 + len(refusal)) + refusal)
+
+        listening = threading.Thread(target=serve, daemon=True)
+        listening.start()
+        yield place.getsockname()[1], sent
+        place.shutdown(socket.SHUT_RDWR)
+        listening.join()
+
+
+def test_the_password_of_the_books_comes_from_a_file(holdfast, tmp_path, monkeypatch, asks_for_passwords):
+    monkeypatch.setenv("COLUMNS", "1000")
+    monkeypatch.delenv("PGPASSWORD", raising=False)
+    port, sent = asks_for_passwords
+    (tmp_path / "password").write_text("p@ss/w:rd\n")
+    (tmp_path / "empty").write_text("\n")
+
+    def serve(login, file):
+        books = f"postgresql://{login}@127.0.0.1:{port}/books?sslmode=disable&gssencmode=disable"
+        given = [] if file is None else ["--books-password-file", str(tmp_path / file)]
+        return holdfast("serve", str(tmp_path / "home"), "--port", "0", "--books", books, *given)
+
+    status, out, err = serve("ann", "password")
+    assert (status, out) == (2, "")
+    assert "No account book can be opened" in err
+    assert "ss/w" not in err
+    assert "%2F" not in err
+    assert set(sent) == {(b"ann", b"books", b"p@ss/w:rd")}
+    sent.clear()
+    assert serve("ann:other", None)[0] == 2
+    assert set(sent) == {(b"ann", b"books", b"other")}
+    sent.clear()
+    for login, file in (("ann:other", "password"), ("ann", "empty")):
+        status, _, err = serve(login, file)
+        assert status == 2
+        assert "must contain a password, and then --books must not contain one" in err
+    assert sent == []
 
 
 def test_books_come_from_the_environment(holdfast, tmp_path, monkeypatch):

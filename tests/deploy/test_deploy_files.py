@@ -24,10 +24,11 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from starlette.testclient import TestClient
 
+from bodies import largest_body
 from holdfast.cli import cli
-from holdfast.server import Policy, create_app
-from holdfast.server._admission import Limits, largest_body
+from holdfast.server import Policy, Service, create_app
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -154,9 +155,10 @@ def test_every_container_is_somebody_has_a_check_and_time_to_stop(compose):
 
 def test_a_proxy_gets_more_connections_than_a_client(compose):
     # Without it the service closes connections of the proxy once its clients have 200 together.
+    (usual,) = (option.default for option in cli.commands["serve"].params if option.name == "per_address")
     (container,) = chart()["StatefulSet"]["spec"]["template"]["spec"]["containers"]
     for command in (compose["services"]["service"]["command"], container["args"]):
-        assert int(require_flags(command)["per_address"]) > Limits.connections_per_address
+        assert int(require_flags(command)["per_address"]) > usual
 
 
 def flag(compose, name):
@@ -197,7 +199,7 @@ def test_files_that_compose_mounts_are_there_or_explained(compose):
             assert source in compose["volumes"]
 
 
-def test_the_proxy_has_timeouts_and_limits_and_hides_what_operators_read(compose):
+def test_the_proxy_has_timeouts_and_limits_and_hides_what_operators_read(compose, tmp_path):
     text = "\n".join(joined((DEPLOY / "Caddyfile").read_text()))
     depth = 0
     for character in re.sub(r"\{\$\w+\}", "", text):
@@ -207,9 +209,13 @@ def test_the_proxy_has_timeouts_and_limits_and_hides_what_operators_read(compose
     for timeout in ("read_header", "read_body", "write", "idle"):
         assert re.search(rf"^\s*{timeout} \d+s$", text, flags=re.M), timeout
     # As much as the service takes anywhere: the proxy refuses nothing that the service would take.
-    largest = max(
-        largest_body("POST", f"/v1/{path}") for path in ("boards/b/submissions", "gates", "imports")
-    )
+    service = Service(tmp_path)
+    token, _ = service.tokens.issue("olga", role="owner")
+    with TestClient(create_app(service)) as client:
+        largest = max(
+            largest_body(client, token, path) for path in ("boards/b/submissions", "gates", "imports")
+        )
+    service.close()
     assert int(re.search(r"max_size (\d+)MiB", text)[1]) * 2**20 == largest
     hidden = re.search(r"@operator path (.*)", text)[1].split()
     assert hidden == ["/v1/metrics", "/v1/live", "/v1/ready"]

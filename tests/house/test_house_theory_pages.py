@@ -13,8 +13,7 @@ from types import ModuleType
 import pytest
 
 import holdfast
-from holdfast.stability import EFFICIENT, EXPLICIT, SAME
-from holdfast.stability._arrows import ARROWS
+from holdfast.stability import ARROWS, EFFICIENT, EXPLICIT, SAME
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "theory"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sqlite3
 
 import numpy as np
@@ -9,9 +10,11 @@ import pytest
 
 from holdfast import Guard
 from holdfast.errors import HoldfastError
-from holdfast.ledger import Book, BookError, Entry, export, migrate, verify
-from holdfast.ledger._copies import CURRENT, FORMATS, READABLE, STEPS, Step, format_of
+from holdfast.ledger import FORMATS, Book, BookError, Entry, Step, export, migrate, verify
 
+# What this version reads and writes, and the steps it has.
+OWN = {name: option.default for name, option in inspect.signature(migrate).parameters.items()}
+CURRENT = OWN["current"]
 OLD, NEW = CURRENT, CURRENT + 1
 
 
@@ -79,7 +82,8 @@ def test_a_migrated_book_has_the_same_sums_and_the_old_one_stays(path, tmp_path)
     kept = Book(result.kept)
     book = Book(path)
     opening = book.opening.body
-    assert (format_of(kept), format_of(book)) == (OLD, NEW)
+    assert (kept.opening.body["format"], opening["format"]) == (OLD, NEW)
+    assert [migrate(one, dry_run=True, **NEXT).before for one in (result.kept, path)] == [OLD, NEW]
     assert opening["migrated"]["digest"] == kept.at(6).digest
     assert opening["migrated"]["book"] == kept.identity
     assert book.at(6).body == {"remark": "hello"}
@@ -134,8 +138,9 @@ def test_a_book_of_several_epochs_is_refused(tmp_path):
 
 def test_the_guard_writes_the_format_that_is_called_current(path):
     book = Book(path)
-    assert format_of(book) == CURRENT
+    assert book.opening.body["format"] == CURRENT
     book.close()
+    assert migrate(path, dry_run=True).before == CURRENT
     assert max(FORMATS) == CURRENT
-    assert CURRENT in READABLE
-    assert all(step.after <= CURRENT for step in STEPS)
+    assert CURRENT in OWN["readable"]
+    assert all(step.after <= CURRENT for step in OWN["steps"])

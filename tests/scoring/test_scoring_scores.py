@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 import textwrap
@@ -27,8 +29,7 @@ from sklearn.svm import SVC, LinearSVC
 from holdfast import Guard
 from holdfast.engines import unsealed
 from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
-from holdfast.scoring import _scores
-from holdfast.scoring._model_key import model_key
+from holdfast.scoring import score_question
 
 ROWS = 2_000
 OFFSET = 0.25  # a variable of this module that a model below uses
@@ -52,6 +53,18 @@ def guard(table):
 @pytest.fixture(scope="module")
 def used_guard(table):
     return Guard(table)
+
+
+@pytest.fixture(scope="module")
+def digest(table):
+    """The digest by which an account recognises a model, as its answers name it; None if it has none."""
+    guard = Guard(table)
+
+    def digest(model, target="y"):
+        named = re.search(r"recognised by its digest, (\w{12})…", guard.score(model, target=target).notes[-1])
+        return None if named is None else named[1]
+
+    return digest
 
 
 def fitted(guard, target, model=None, features=("x", "z")):
@@ -101,7 +114,7 @@ def test_the_exact_brier_score_of_every_row(table):
 
     expected = (1.0 + 0.0625 + 0.0 + 1.0 + 0.0625 + 0.01) / 6  # The missing label counts as the worst.
     for given in (Says(), tripled["p"].to_numpy()):
-        question = _scores.score_question(
+        question = score_question(
             given, target="flag", metric="brier", guess=0.3, name=None, protected=guard._setup.protected
         )
         with unsealed():
@@ -282,7 +295,7 @@ def test_the_same_fitted_model_is_the_same_question(table):
     assert guard.score(model, target="flag") is not first
 
 
-def test_a_name_is_a_label_and_never_an_old_answer(table):
+def test_a_name_is_a_label_and_never_an_old_answer(table, digest):
     guard = Guard(table)
     good, bad = fitted(guard, "y"), fitted(guard, "y", features=("z",))
     first = guard.score(good, target="y", name="mine")
@@ -291,11 +304,12 @@ def test_a_name_is_a_label_and_never_an_old_answer(table):
     assert len(guard.history) == 2
     assert all(str(answer.query).startswith("score(mine, ") for answer in guard.history)
     assert first.notes != second.notes  # Each names its model's digest.
-    assert model_key(good)[:12] in first.notes[-1]
+    assert digest(good) in first.notes[-1]
+    assert digest(good) != digest(bad)
     assert guard.score(good, target="y", name="mine") is first
 
 
-def test_a_model_is_the_same_after_it_was_scored(table):
+def test_a_model_is_the_same_after_it_was_scored(table, digest):
     """Models that count or keep what they predict: what is scored is a copy, so the caller's model stays as
     it was, and keeps nothing of the protected rows."""
 
@@ -309,13 +323,14 @@ def test_a_model_is_the_same_after_it_was_scored(table):
 
     guard = Guard(table)
     neighbours = fitted(guard, "y", KNeighborsClassifier(3))
-    before = model_key(neighbours)
+    before = digest(neighbours)
     neighbours.predict(guard.train[["x", "z"]])
-    assert model_key(neighbours) != before  # It counts its queries.
+    assert None not in (before, digest(neighbours))
+    assert digest(neighbours) != before  # It counts its queries.
     for model in (Keeps(), neighbours):
-        key, size = model_key(model), len(guard.history)
+        key, size = digest(model), len(guard.history)
         first = guard.score(model, target="y")
-        assert model_key(model) == key is not None
+        assert digest(model) == key is not None
         assert guard.score(model, target="y") is first
         assert len(guard.history) == size + 1
     keeps = Keeps()
@@ -369,10 +384,10 @@ def shifted(values):
     return values + 1
 
 
-def test_a_model_is_what_it_does_and_not_what_it_is_called(monkeypatch):
+def test_a_model_is_what_it_does_and_not_what_it_is_called(monkeypatch, digest):
     module = sys.modules[__name__]
-    key = model_key(Rule(1))
-    assert key == model_key(Rule(1))
+    key = digest(Rule(1), "flag")
+    assert key == digest(Rule(1), "flag") is not None
     changes = [
         (Rule, "scale", 2.5),
         (Rule, "predict", lambda self, frame: frame["x"] > self.limit),
@@ -382,9 +397,9 @@ def test_a_model_is_what_it_does_and_not_what_it_is_called(monkeypatch):
     for place, name, value in changes:
         with monkeypatch.context() as changed:
             changed.setattr(place, name, value)
-            assert model_key(Rule(1)) not in (key, None), name
-        assert model_key(Rule(1)) == key
-    assert model_key(Rule(2)) != key
+            assert digest(Rule(1), "flag") not in (key, None), name
+        assert digest(Rule(1), "flag") == key
+    assert digest(Rule(2), "flag") != key
     # The digest of a pickle, the twin: it takes a rewritten model for the old one.
     with monkeypatch.context() as changed:
         pickled = pickle.dumps(Rule(1))
@@ -392,15 +407,15 @@ def test_a_model_is_what_it_does_and_not_what_it_is_called(monkeypatch):
         assert pickle.dumps(Rule(1)) == pickled
 
 
-def test_how_a_model_lies_in_memory_does_not_matter(table):
+def test_how_a_model_lies_in_memory_does_not_matter(table, digest):
     model = LogisticRegression().fit(table[["x", "z"]], table["y"])
     other = copy.deepcopy(model)
     other.coef_ = np.asfortranarray(np.repeat(other.coef_, 2, axis=0))[::2]
-    assert model_key(other) == model_key(model)
+    assert digest(other) == digest(model) is not None
     other.coef_ = other.coef_ + 1e-12
-    assert model_key(other) != model_key(model)
+    assert digest(other) != digest(model)
     other.coef_ = model.coef_.astype(np.float32)
-    assert model_key(other) != model_key(model)
+    assert digest(other) != digest(model)
 
 
 def test_a_model_has_the_same_digest_in_another_process(tmp_path, monkeypatch):
@@ -408,6 +423,8 @@ def test_a_model_has_the_same_digest_in_another_process(tmp_path, monkeypatch):
         textwrap.dedent(
             """
             import numpy as np
+            import pandas as pd
+            from holdfast import Guard
             from sklearn.ensemble import RandomForestClassifier
             from sklearn.pipeline import make_pipeline
             from sklearn.preprocessing import FunctionTransformer
@@ -418,13 +435,21 @@ def test_a_model_has_the_same_digest_in_another_process(tmp_path, monkeypatch):
                 return values / 2 if "set" in {"set", "of", "texts"} | WORDS else values
 
             def model():
-                x = np.linspace(0, 1, 200).reshape(-1, 2)
+                x = pd.DataFrame(np.linspace(0, 1, 200).reshape(-1, 2), columns=["x", "z"])
                 forest = RandomForestClassifier(n_estimators=4, random_state=0)
-                return make_pipeline(FunctionTransformer(halved), forest).fit(x, x[:, 0] > 0.4)
+                return make_pipeline(FunctionTransformer(halved), forest).fit(x, x["x"] > 0.4)
+
+            def guard():
+                x = np.linspace(0, 1, 1_000)
+                return Guard({"x": x, "z": x, "y": x > 0.4}, ledger="book")
+
+            def scored(account):
+                answer = account.score(model(), target="y")
+                return [answer.value, answer.notes[-1], account.spent, len(account.history)]
             """
         )
     )
-    script = "import mine; from holdfast.scoring._model_key import model_key; print(model_key(mine.model()))"
+    script = "import json, mine; print(json.dumps(mine.scored(mine.guard())))"
     elsewhere = subprocess.run(
         [sys.executable, "-c", script],
         cwd=tmp_path,
@@ -435,9 +460,13 @@ def test_a_model_has_the_same_digest_in_another_process(tmp_path, monkeypatch):
     ).stdout
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "mine", raising=False)
-    here = model_key(import_module("mine").model())
-    assert here == elsewhere.strip()
-    assert len(here) == 64
+    monkeypatch.chdir(tmp_path)
+    mine = import_module("mine")
+    assert mine.scored(mine.guard()) == json.loads(elsewhere)
+    assert "recognised by its digest" in json.loads(elsewhere)[1]
+    monkeypatch.setattr(mine, "WORDS", {"other", "words"})
+    again = mine.scored(mine.guard())
+    assert again[3] == json.loads(elsewhere)[3] + 1  # Another model is another question.
 
 
 def test_an_account_goes_on_with_the_scores_of_the_process_before(table, tmp_path):

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
-from contextlib import suppress
+from contextlib import closing, contextmanager, suppress
 from itertools import pairwise
 
 import httpx
 import numpy as np
 import pandas as pd
 import pytest
-from server_epoch_workers import open_until, people
+from server_epoch_workers import before_each_change_of_epochs, open_until, people
 from server_process import start
 
 from holdfast.ledger import Book, EpochLink, export, verify_epochs
-from holdfast.registry._policy import Epochs
 from holdfast.server import Arrived, Policy, Service
 from waiting import wait_until
 
@@ -88,34 +88,62 @@ def test_rows_whose_opening_came_to_nothing_do_not_stand_in_the_way_of_others(tm
     assert looked_at(tmp_path, tmp_path) == 2
 
 
+def full(*arguments, **options):
+    raise OSError("the disk is full")
+
+
+@contextmanager
+def no_new_book(broken):
+    """No book of an epoch can be made."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Book, "of_epoch", full)
+        yield
+
+
+def no_record(whole):
+    """A function: no epoch can be recorded as planned (0), or as whole (1)."""
+
+    @contextmanager
+    def refused(broken):
+        broken.append(f" {whole})")
+        yield
+        broken.clear()
+
+    return refused
+
+
 @pytest.mark.parametrize(
-    ("owner", "method"), [(Epochs, "plan"), (Epochs, "settle"), (Book, "of_epoch")], ids=str
+    "failing", [no_record(0), no_record(1), no_new_book], ids=["no plan", "no end", "no book"]
 )
-def test_an_error_on_the_way_leaves_the_running_service_as_it_was(tmp_path, monkeypatch, owner, method):
+def test_an_error_on_the_way_leaves_the_running_service_as_it_was(tmp_path, monkeypatch, failing):
+    broken, met = [], []
+
+    def noted(statement):
+        for ending in broken:
+            if ending in statement:
+                met.append(statement)
+                full()
+
+    monkeypatch.setattr(sqlite3, "connect", before_each_change_of_epochs(noted))
     service = house(tmp_path)
-
-    def full(*arguments, **options):
-        raise OSError("the disk is full")
-
-    monkeypatch.setattr(owner, method, full)
-    with pytest.raises(OSError, match="full"):
-        service.datasets.next_epoch("t", Arrived("1.parquet"))
-    assert service.datasets.get("t").guard.epoch.number == 1
-    assert service.datasets.get("t").guard.share("x > 0.7").cost > 0
-    monkeypatch.undo()
+    with failing(broken):
+        with pytest.raises(OSError, match="the disk is full"):
+            service.datasets.next_epoch("t", Arrived("1.parquet"))
+        assert service.datasets.get("t").guard.epoch.number == 1
+        assert service.datasets.get("t").guard.share("x > 0.7").cost > 0
+    assert len(met) == (failing is not no_new_book)
     assert service.datasets.next_epoch("t", Arrived("1.parquet")).guard.epoch.number == 2
     service.close()
     assert looked_at(tmp_path, tmp_path) == 2
 
 
-def test_an_opening_that_does_not_write_its_plan_first_is_caught(tmp_path, monkeypatch):
+def test_an_opening_that_does_not_write_its_plan_first_is_caught(tmp_path):
     """The twin: without the plan a crash after the announcement leaves an epoch that no start can find."""
     service = house(tmp_path)
-    monkeypatch.setattr(Epochs, "settle", lambda *arguments: None)
     service.datasets.next_epoch("t", Arrived("1.parquet"))
-    service.datasets._database.execute("DELETE FROM epochs WHERE number = 2")
     service.close()
-    monkeypatch.undo()
+    with closing(sqlite3.connect(tmp_path / "datasets.sqlite")) as database, database:
+        assert database.execute("DELETE FROM epochs WHERE number = 2").rowcount == 1
     with pytest.raises(AssertionError):
         looked_at(tmp_path, tmp_path)
 

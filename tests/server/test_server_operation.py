@@ -17,10 +17,12 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from server_operated import free_port, operated, stop
 
+from bodies import largest_body
+from holdfast.cli import cli
+from holdfast.errors import QueryRejected
 from holdfast.ledger import check_witness, export, read_lines, read_witness
-from holdfast.queries._reader import MOST_DEEP, MOST_TOKENS
-from holdfast.server import Service, create_app, logging_to
-from holdfast.server._admission import Limits, largest_body
+from holdfast.queries import Expression
+from holdfast.server import Limits, Service, create_app, logging_to
 from waiting import wait_until
 
 # The steps of durations, in seconds. Anything finer would tell how long a question took.
@@ -314,13 +316,32 @@ def test_the_witness_has_what_was_answered(home, running, tmp_path):
     assert check_witness(lines[:-1], seen, running.key) != []
 
 
-def test_the_guide_names_the_limits_that_hold():
+def why_refused(text):
+    """Why an expression is refused; nothing if it is read."""
+    try:
+        Expression.read(text)
+    except QueryRejected as refusal:
+        return str(refusal)
+    return ""
+
+
+def test_the_guide_names_the_limits_that_hold(owner):
     guide = (Path(__file__).resolve().parents[2] / "docs" / "guides" / "operation.md").read_text()
     table = guide.partition("## Limits")[2].partition("\n## ")[0]
     query = create_app(None).openapi()["components"]["schemas"]["AskBody"]["properties"]["query"]
     assert f"| a question | {query['maxLength']:,} characters, " in table
-    assert f"{MOST_TOKENS:,} words and signs, {MOST_DEEP} deep |" in table
-    assert f"{Limits.connections:,} in all, {Limits.connections_per_address} of one address" in table
+    words, depth = re.search(r"([\d,]+) words and signs, (\d+) deep \|", table).groups()
+    most, deep = int(words.replace(",", "")), int(depth)
+    assert f"words and signs and at most {words} are read" in why_refused(("x+" * most)[: most + 1])
+    assert "words and signs" not in why_refused(("x+" * most)[:most])
+    assert f"more than {deep} deep" in why_refused("(" * (deep + 1) + "x" + ")" * (deep + 1))
+    assert f"more than {deep} deep" in why_refused("+".join("x" * (deep + 2)))
+    assert why_refused("+".join("x" * (deep + 1))) == ""
+    (per_address,) = (
+        option.default for option in cli.commands["serve"].params if option.name == "per_address"
+    )
+    assert Limits.connections_per_address == per_address
+    assert f"{Limits.connections:,} in all, {per_address} of one address" in table
     megabytes = {
         "predictions and for imports of datasets": ("boards/b/submissions", "imports"),
         "results of a gate": ("gates/g/submissions", "gates"),
@@ -328,7 +349,9 @@ def test_the_guide_names_the_limits_that_hold():
         "policies": ("datasets",),
     }
     for words, paths in megabytes.items():
-        (size,) = {largest_body("POST", f"/v1/{path}") // 2**20 for path in paths}
-        assert re.search(rf"\b{size} MB for {words}", table), words
-    assert f"{largest_body('POST', '/v1/datasets/d/questions') // 2**10} KB for a question" in table
-    assert f"{largest_body('POST', '/v1/other') // 2**10} KB for all else" in table
+        size = int(re.search(rf"\b(\d+) MB for {words}", table)[1]) * 2**20
+        for path in paths:
+            assert largest_body(owner.client, owner.token, path) == size, path
+    for words, path in {"a question": "datasets/d/questions", "all else": "other"}.items():
+        size = int(re.search(rf"\b(\d+) KB for {words}", table)[1]) * 2**10
+        assert largest_body(owner.client, owner.token, path) == size, path

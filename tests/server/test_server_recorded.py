@@ -5,9 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from holdfast.registry._service import Recorded
 from holdfast.server import Service
-from holdfast.server._short_way import PlainQuestion
 
 QUESTION = "share(x > 0.5)"
 PATH = "/v1/datasets/other/questions"
@@ -15,16 +13,21 @@ PATH = "/v1/datasets/other/questions"
 
 @pytest.fixture
 def replies(service, monkeypatch):
-    """Which requests were answered from memory, in order."""
+    """Which plain questions were answered from memory, in order."""
     given = []
-    find = PlainQuestion.recorded
+    has, reply = service.recorded.has, service.recorded.reply
 
-    async def watched(self, *arguments):
-        reply = await find(self, *arguments)
-        given.append(reply is not None)
-        return reply
+    def looked_for(question):
+        given.append(False)
+        return has(question)
 
-    monkeypatch.setattr(PlainQuestion, "recorded", watched)
+    def taken(guard, question):
+        kept = reply(guard, question)
+        given[-1] = kept is not None
+        return kept
+
+    monkeypatch.setattr(service.recorded, "has", looked_for)
+    monkeypatch.setattr(service.recorded, "reply", taken)
     return given
 
 
@@ -138,13 +141,15 @@ def test_another_process_that_changes_the_list_is_noticed(person, service, repli
     assert replies == [False, False, True]  # The list is looked at once, then all is as it was.
 
 
-def test_few_replies_are_kept(service, monkeypatch):
-    monkeypatch.setattr("holdfast.registry._service._MOST_REPLIES", 2)
-    recorded, guard = Recorded(), service.datasets.get("other").guard
-    for number in range(5):
+def test_few_replies_are_kept(service):
+    recorded, guard = service.recorded, service.datasets.get("other").guard
+    for number in range(5_000):
         recorded.keep(guard, f"q{number}", b"x")
     recorded.keep(guard, "long", b"x" * 20_000)
-    assert recorded._replies[guard] == {"q3": b"x", "q4": b"x"}
+    kept = [recorded.reply(guard, f"q{number}") for number in range(5_000)]
+    assert kept == [None] * (5_000 - 4_096) + [b"x"] * 4_096
+    assert recorded.reply(guard, "long") is None
+    assert not recorded.has("long")
 
 
 @pytest.mark.parametrize(

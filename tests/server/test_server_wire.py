@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import math
 
+import httpx
 import pytest
 
 from holdfast import Guard
 from holdfast.answers import Curve, Table
-from holdfast.client import Client
-from holdfast.client._connection import error_from
+from holdfast.client import Client, error_of
 from holdfast.errors import (
     BudgetSpent,
     DatabaseAway,
@@ -23,8 +23,7 @@ from holdfast.errors import (
 from holdfast.gates import GateReport, Verdict
 from holdfast.guard import Answer, Certificate, Discovery, Epoch, Left, Preview, Report
 from holdfast.ledger import BookError, Closed
-from holdfast.registry import Unknown
-from holdfast.server._routing import in_place
+from holdfast.registry import Dataset
 
 # The keys of these are names of the data, and not names of fields.
 MAPS = ("columns", "numbers", "reading")
@@ -123,37 +122,79 @@ ERRORS = [
 ]
 
 
+@pytest.fixture
+def fail(service, monkeypatch):
+    """Makes the service fail with an error: whatever it is asked about a dataset, and in each place of a
+    batch."""
+
+    def raised(error):
+        raise error
+
+    def broken(error):
+        monkeypatch.setattr(service.datasets, "get", lambda name: raised(error))
+
+    def broken_in_a_batch(error):
+        monkeypatch.setattr(Dataset, "ask_all", lambda dataset, person, asked, **more: [error for _ in asked])
+
+    return {"alone": broken, "in a batch": broken_in_a_batch}
+
+
+ASKING = {
+    "alone": lambda client: client.share("age > 40"),
+    "in a batch": lambda client: client.ask_all(["share(age > 40)"]),
+}
+
+
+@pytest.mark.parametrize("place", ASKING)
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-def test_every_error_keeps_its_class_and_what_it_carries(error):
-    problem = json.loads(json.dumps(with_more(in_place(error))))
-    back = error_from(problem, problem["status"])
+def test_every_error_keeps_its_class_and_what_it_carries(error, place, later, fail):
+    fail[place](error)
+    with pytest.raises(HoldfastError) as raised:
+        ASKING[place](later("owner"))
+    back = raised.value
     assert (type(back), str(back)) == (type(error), str(error))
     for name in ("asked", "spent", "left", "unit", "needed", "what", "argument", "extra"):
         assert getattr(back, name, None) == getattr(error, name, None)
     assert type(back).from_dict(json.loads(json.dumps(error.to_dict()))).to_dict() == error.to_dict()
 
 
-def test_what_was_given_does_not_leave_the_service():
-    problem = in_place(InvalidArgument("source", "a file", "/srv/secret/place.csv"))
-    assert set(problem) == {"type", "title", "status", "detail", "argument", "error"}
+def problem(owner, place):
+    """What the service says about a failed question, as it is sent."""
+    if place == "alone":
+        return owner.ask("share(age > 40)").json()
+    reply = owner("POST", "/datasets/people/batches", {"questions": [{"query": "share(age > 40)"}]})
+    return reply.json()["outcomes"][0]["problem"]
 
 
-def test_an_account_book_that_fails_is_said_without_its_place():
-    problem = in_place(BookError("/srv/books/people.holdfast is broken"))
-    back = error_from(problem, 503)
-    assert type(back) is BookError
-    assert "/srv" not in str(problem)
+@pytest.mark.parametrize("place", ASKING)
+def test_the_given_value_of_an_argument_is_no_field_of_a_reply(place, owner, fail):
+    fail[place](InvalidArgument("source", "a file", "/srv/secret/place.csv"))
+    sent = problem(owner, place)
+    assert set(sent) == {"type", "title", "status", "detail", "argument", "error"}
 
 
-def test_errors_of_the_service_itself_and_of_earlier_versions():
-    unknown = in_place(Unknown("There is no dataset 'x'."))
-    assert type(error_from(unknown, 404)) is HoldfastError
-    earlier = {"type": "urn:holdfast:budget-spent", "detail": "Spent.", "left": 0.0}
-    assert type(error_from(earlier, 403)) is BudgetSpent
-    assert error_from(earlier, 403).unit == "nats"
-    closed = {"type": "urn:holdfast:account-closed", "detail": "Closed."}
-    assert type(error_from(closed, 409)) is Closed
-    assert type(error_from({"detail": "body.query: too long"}, 422)) is QueryRejected
+@pytest.mark.parametrize("place", ASKING)
+def test_an_account_book_that_fails_is_said_without_its_place(place, later, owner, fail):
+    fail[place](BookError("/srv/books/people.holdfast is broken"))
+    with pytest.raises(HoldfastError) as raised:
+        ASKING[place](later("owner"))
+    assert type(raised.value) is BookError
+    assert "/srv" not in str(problem(owner, place))
+
+
+def test_errors_of_the_service_itself_and_of_earlier_versions(later):
+    with pytest.raises(HoldfastError, match=r"There is no dataset 'x'.* \(HTTP 404\)") as unknown:
+        later("owner", dataset="x").describe()
+    assert type(unknown.value) is HoldfastError
+
+    def error(status, **problem):
+        return error_of(httpx.Response(status, json=problem))
+
+    earlier = error(403, type="urn:holdfast:budget-spent", detail="Spent.", left=0.0)
+    assert type(earlier) is BudgetSpent
+    assert earlier.unit == "nats"
+    assert type(error(409, type="urn:holdfast:account-closed", detail="Closed.")) is Closed
+    assert type(error(422, detail="body.query: too long")) is QueryRejected
 
 
 @pytest.fixture(scope="module")

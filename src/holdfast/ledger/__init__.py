@@ -7,7 +7,9 @@ Names that are imported ``as`` themselves are for other packages of Holdfast.
 """
 
 from holdfast.ledger._book import Book
+from holdfast.ledger._copies import FORMATS as FORMATS
 from holdfast.ledger._copies import Migration, copy_books, load_books, migrate
+from holdfast.ledger._copies import Step as Step
 from holdfast.ledger._copies import copy_database as copy_database
 from holdfast.ledger._copies import other_tables as other_tables
 from holdfast.ledger._copies import require_whole as require_whole

@@ -1,6 +1,6 @@
 """The service: a data owner lets many people ask, from one account a dataset, for years.
 
-Names that are imported ``as`` themselves are for the shell.
+Names that are imported ``as`` themselves are for the shell and for those who deploy a service.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from holdfast.registry import back_up as back_up
     from holdfast.registry import restore as restore
     from holdfast.registry import standing as standing
+    from holdfast.server._admission import Limits as Limits
     from holdfast.server._agents import make_local_tools, make_tools
     from holdfast.server._app import create_app
     from holdfast.server._connections import listen as listen
+    from holdfast.server._observation import Tracing as Tracing
     from holdfast.server._observation import logging_to as logging_to
     from holdfast.server._serving import Settings as Settings
     from holdfast.server._serving import serve_here as serve_here
@@ -32,6 +34,9 @@ _HOME = {
     "create_app": "_app",
     "make_local_tools": "_agents",
     "make_tools": "_agents",
+    # For those who deploy it, and pass them to create_app.
+    "Limits": "_admission",
+    "Tracing": "_observation",
     # For holdfast.cli.
     "Settings": "_serving",
     "back_up": "holdfast.registry",

@@ -5,7 +5,8 @@ generalisation and replicability: each is a record of checked numbers with the o
 Every operation has ``method="sharp"`` (the default) and, where the literature prints one, ``method="paper"``.
 :func:`convert` and :func:`explain` follow the published arrows from one notion to another.
 
-Names that are imported ``as`` themselves are for other packages of Holdfast.
+Names that are imported ``as`` themselves are for other packages of Holdfast, and ``ARROWS`` for the pages
+that draw the graph.
 """
 
 from holdfast.stability._adaptive import (
@@ -19,6 +20,7 @@ from holdfast.stability._adaptive import (
     polya_tail,
     polya_variance,
 )
+from holdfast.stability._arrows import ARROWS as ARROWS
 from holdfast.stability._compilers import (
     PerfectPlan,
     PrivatePlan,
