@@ -8,6 +8,7 @@ does nothing else: pytest -m slow tests/server/test_server_abuse.py
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -55,6 +56,7 @@ class Arena:
         self.tokens = {
             role: service.tokens.issue(role, role=role)[0] for role in ("owner", "analyst", "participant")
         }
+        self.batch_token = service.tokens.issue("bart", role="analyst")[0]
         self.honest_token = service.tokens.issue("hanna", role="analyst", dataset="calm")[0]
         service.close()
         self.process, said = start(home)
@@ -294,6 +296,51 @@ def test_questions_that_are_hard_to_parse_are_refused_and_rated(arena):
     assert {status for status, _, _ in replies} <= {200, 422, 429}
     assert replies[-1][0] == 429
     assert replies[-1][1]["wait"] > 0
+
+
+def test_uploads_that_are_held_back_do_not_shut_out_questions(arena):
+    """Four uploads of one person stop three bytes before their end. All bodies together may hold as much."""
+    size, block = 64 * 2**20, b"x" * 2**20
+    head = header(
+        "/v1/boards/open/submissions?name=held",
+        arena.bearer("participant"),
+        "Content-Type: text/csv",
+        f"Content-Length: {size}",
+    )
+    replies = []
+
+    def attack():
+        with contextlib.ExitStack() as stack:
+            connections = [stack.enter_context(raw(arena.url)) for _ in range(4)]
+            for connection in connections:
+                connection.sendall(head)
+                with contextlib.suppress(ConnectionError):
+                    for _ in range(63):
+                        connection.sendall(block)
+                    connection.sendall(block[:-3])
+            for connection in connections:
+                with contextlib.suppress(ConnectionError):
+                    replies.append(answered(connection))
+
+    arena.withstands("uploads that are held back", attack)
+    assert {reply[:12] for reply in replies if reply} <= {b"HTTP/1.1 408", b"HTTP/1.1 503"}
+
+
+def test_long_batches_are_counted_before_they_are_parsed(arena):
+    numbers = ", ".join(str(place) for place in range(1_500))
+    questions = [{"query": f"share(x in ({place}, {numbers}))"} for place in range(7)]
+    body = {"questions": [*questions, {"query": "share(nope > 1)"}]}
+    statuses = []
+
+    def one_of_many():
+        eve = Honest(arena.url, arena.batch_token)
+        statuses.append(eve.call("POST", "/datasets/busy/batches", body)[0])
+        eve.close()
+
+    arena.withstands("batches that are refused", *[one_of_many] * 40)
+    # Each takes about 50 of 600 tokens.
+    assert Counter(statuses)[429] >= 20, Counter(statuses)
+    assert set(statuses) == {422, 429}
 
 
 def parquet_bomb(rows):

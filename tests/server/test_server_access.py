@@ -8,7 +8,7 @@ import pytest
 from server_caller import Caller, varied
 
 from holdfast.errors import InvalidArgument
-from holdfast.registry import GivenResults, Refused
+from holdfast.registry import GivenResults, Refused, StoreError
 from holdfast.server import Policy, Service, Tokens
 
 OPEN = {("GET", f"/v1/{path}") for path in ("health", "live", "ready", "key", "sign-in")}
@@ -321,3 +321,15 @@ def test_tokens_of_earlier_versions_keep_their_meaning_where_it_is_clear(service
     again.datasets.register("race", varied(again, "people.csv", "race"), Policy())
     assert not again.tokens.holder(given["race"]).reaches("dataset", "race")
     again.close()
+
+
+def test_a_store_that_is_away_is_a_problem_that_clients_know(client, owner, service, monkeypatch):
+    """While PostgreSQL restarts, tokens cannot be looked up. Clients repeat a request after 503."""
+
+    def away(*arguments):
+        raise StoreError("The tokens cannot be read: the database is away.")
+
+    monkeypatch.setattr(service.tokens, "holder", away)
+    for method, path in (("GET", "/v1/me"), ("POST", "/v1/datasets/people/questions")):
+        reply = client.request(method, path, headers={"Authorization": f"Bearer {owner.token}"})
+        assert (reply.status_code, reply.json()["type"]) == (503, "urn:holdfast:service-store")

@@ -8,6 +8,9 @@ from html.parser import HTMLParser
 from importlib import resources
 
 import pytest
+from starlette.testclient import TestClient
+
+from holdfast.server import create_app
 
 PAGE = resources.files("holdfast.server").joinpath("page")
 SCRIPTS = sorted(file.name for file in PAGE.iterdir() if file.name.endswith(".js"))
@@ -99,3 +102,15 @@ def test_the_files_are_served_to_anyone_under_a_policy_that_allows_only_themselv
     assert response.headers["content-type"].startswith(kind)
     assert "default-src 'none'" in response.headers["content-security-policy"]
     assert response.headers["x-content-type-options"] == "nosniff"
+
+
+def test_the_description_is_written_once_however_often_strangers_ask(service, monkeypatch):
+    app = create_app(service)
+    made, calls = app.openapi, []
+    monkeypatch.setattr(app, "openapi", lambda: calls.append(1) or made())
+    with TestClient(app) as stranger:
+        replies = [stranger.get("/openapi.json") for _ in range(5)]
+    assert len(calls) == 1
+    assert len({reply.content for reply in replies}) == 1
+    assert replies[0].headers["x-content-type-options"] == "nosniff"
+    assert replies[0].json() == made()

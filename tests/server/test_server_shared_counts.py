@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections import Counter
 from contextlib import ExitStack, asynccontextmanager
 from multiprocessing import get_context
 
 import pytest
 
 from holdfast.registry import TooMany
-from holdfast.server import _admission
+from holdfast.server import _admission, create_app
 from holdfast.server._admission import FreeRate, Limits, SharedCounts, SharedMoments
 from holdfast.server._connections import Connections, Entrance
+from holdfast.server._routing import PERSON
 from waiting import wait_on_loop
 
 
@@ -175,3 +177,66 @@ def test_a_process_with_more_connections_takes_what_the_other_leaves():
                 assert (first.here(), second.here()) == (8, 0)
 
     asyncio.run(enter())
+
+
+def request_to(path, token, *chunks, after=None):
+    """A POST in ASGI: its scope, and a ``receive`` that gives these parts of a body and then waits."""
+    headers = [(b"authorization", f"Bearer {token}".encode()), (b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": path, "headers": headers, "query_string": b""}
+    waiting = list(chunks)
+
+    async def receive():
+        if not waiting:
+            await asyncio.sleep(600 if after is None else after)
+        body = waiting.pop(0)
+        return {"type": "http.request", "body": body, "more_body": after is None or bool(waiting)}
+
+    return scope, receive
+
+
+def test_bytes_that_arrive_fast_give_no_right_to_a_long_pause(service):
+    """A megabyte at once was worth a minute of silence."""
+    token, _ = service.tokens.issue("eve", role="owner")
+    statuses = []
+
+    async def send(message):
+        statuses.append(message.get("status"))
+
+    limits = Limits(body_seconds=0.2)
+    scope, receive = request_to("/v1/gates", token, b"x" * 2**20)
+    app = create_app(service, limits=limits)
+    asyncio.run(asyncio.wait_for(app(scope, receive, send), 30))
+    assert statuses[0] == 408
+
+
+def test_a_person_has_few_long_requests_at_a_time(service):
+    """The others wait, and no other person waits for them."""
+    ann, bob = (service.tokens.issue(name, role="analyst")[0] for name in ("ann", "bob"))
+    running, most, gate = Counter(), Counter(), asyncio.Event()
+
+    async def app(scope, receive, send):
+        name = scope[PERSON].name
+        running[name] += 1
+        most[name] = max(most[name], running[name])
+        if name == "bob":
+            gate.set()  # Ann's requests run until Bob's has begun.
+        await gate.wait()
+        await asyncio.sleep(0)
+        running[name] -= 1
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    async def ask(admission, token):
+        async def send(message):
+            pass
+
+        scope, receive = request_to("/v1/datasets/people/curves", token, b"x" * 3_000, after=0)
+        await admission(scope, receive, send)
+
+    async def everybody():
+        admission = _admission.Admission(
+            app, service=service, limits=Limits(), gathering=None, neighbours=None
+        )
+        await asyncio.gather(*(ask(admission, ann) for _ in range(6)), ask(admission, bob))
+
+    asyncio.run(asyncio.wait_for(everybody(), 30))
+    assert most == {"ann": 2, "bob": 1}

@@ -24,17 +24,19 @@ import time
 from array import array
 from collections import deque
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.errors import HoldfastError
-from holdfast.registry import ROUTES, Forbidden, Person, Refused, Service, TooMany
-from holdfast.server._routing import PERSON, identify, problem
+from holdfast.registry import ROUTES, Person, Service, TooMany
+from holdfast.server._routing import KNOWN, PERSON, identify, problem, problem_of
 from holdfast.server._short_way import AskedRoute, Gathering, PlainQuestion, plain_question
 
 if TYPE_CHECKING:
@@ -52,13 +54,17 @@ _BODIES: tuple[tuple[str, str, int], ...] = (
     ("POST", r"/v1/gates/[^/]+/submissions", 32 * _MB),
     ("POST", r"/v1/gates", 32 * _MB),
     ("POST", r"/v1/imports", 64 * _MB),
-    ("POST", r"/v1/datasets/[^/]+/(batches|report)", 2 * _MB),
+    ("POST", r"/v1/datasets/[^/]+/(batches|report)", 256 * _KB),
     ("PATCH", r"/v1/datasets/[^/]+/terms", 1 * _MB),
     ("POST", r"/v1/datasets(/[^/]+/epochs)?", 1 * _MB),
     ("POST", r"/v1/datasets/[^/]+/(preview|questions|tables|curves|discoveries)", 64 * _KB),
     ("POST", r"/v1/boards", 64 * _KB),
 )
 _OTHER_BODIES = 16 * _KB
+# Routes that take no more than this do not count towards the bytes that are held: questions are admitted
+# however many uploads arrive.
+_SMALL = 256 * _KB
+_LARGEST = max(most for _, _, most in _BODIES)
 _COMPILED = [(method, re.compile(pattern), most) for method, pattern, most in _BODIES]
 
 # Requests about the same dataset, board or gate wait only for each other.
@@ -100,10 +106,11 @@ class Limits:
             address.
         header_seconds: How long a client may take to send the header of a request.
         header_bytes: How long a header may be.
-        body_seconds: How long a body may take to arrive, besides ``body_rate``.
-        body_rate: How many bytes of a body must arrive in a second.
+        body_seconds: How long a body may pause. Bytes that arrive fast give no right to a longer pause.
+        body_rate: How many bytes of a body must arrive in a second, pauses aside.
         stalled_seconds: How long a client may leave an answer unread.
-        body_bytes: How many bytes of bodies are held at a time, in all.
+        body_bytes: How many bytes of large bodies are held at a time, in all. One person may hold a quarter
+            of them, and always one body. Bodies of routes that take at most 256 KB do not count.
         running: How many requests run at a time, in all.
         running_per_place: How many requests about one dataset, board or gate run at a time.
         waiting_per_place: How many more wait for their turn there; further ones get 503.
@@ -215,6 +222,7 @@ class SharedMoments:
         self._numbers[slot_of(person, self._key)] = moment
 
 
+@lru_cache(4_096)
 def slot_of(name: str, key: bytes) -> int:
     """The slot of a name in shared memory."""
     digest = hashlib.blake2s(name.encode(), key=key, digest_size=4).digest()
@@ -348,7 +356,9 @@ _WRITING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 # Refused requests cost their sender nothing, so they are counted. Long ones take longer to refuse.
 _REJECTED = frozenset({400, 404, 422})
 _BYTES_A_TOKEN = 1_024
-_MOST_COUNTED = 64 * 1_024
+_MOST_OF_UPLOAD = 64 * _KB
+# A person may have so many requests at a time that are longer than this.
+_LONG, _MOST_LONG = 2 * _KB, 2
 
 
 class _TooLarge(Exception):
@@ -383,7 +393,8 @@ class Admission:
         self._gathering, self._neighbours = gathering, neighbours
         self._turns = Turns(limits)
         self._free = FreeRate(limits.free_per_minute)
-        self._held = 0  # bytes of all bodies that are being read or worked on
+        self._held = _Held(limits.body_bytes)
+        self._long: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -397,11 +408,8 @@ class Admission:
         if needs_token(path):
             try:
                 person = await identify(self._service, headers, scope["method"])
-            except Refused as refusal:
-                status, kind = (401, "not-signed-in")
-                if isinstance(refusal, Forbidden):
-                    status, kind = (403, "not-allowed")
-                await problem(status, kind, str(refusal), headers=_CLOSE)(scope, receive, send)
+            except KNOWN as error:
+                await problem_of(error, headers=_CLOSE)(scope, receive, send)
                 return
             scope[PERSON] = person
         most = largest_body(scope["method"], path) if person is not None else 0
@@ -415,8 +423,7 @@ class Admission:
             try:
                 self._free.require(person.account)
             except TooMany as refusal:
-                response = problem(429, "too-many-questions", str(refusal), headers=_CLOSE, wait=refusal.wait)
-                await response(scope, receive, send)
+                await _too_many(refusal)(scope, receive, send)
                 return
         await self._admit(person, most, scope, receive, send)
 
@@ -431,7 +438,7 @@ class Admission:
 
     async def _admit(self, person: Person, most: int, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            body = await self._body(receive, most)
+            body = await self._body(receive, most, person.account)
         except _TooLarge:
             await _too_large(most)(scope, receive, send)
             return
@@ -452,20 +459,23 @@ class Admission:
                 if reply is not None:
                     await reply(scope, receive, send)
                     return
-            await self._in_turn(person, body, question, scope, receive, send)
+            tokens = _tokens(scope["method"], most, body)
+            await self._in_turn(person, tokens, body, question, scope, receive, send)
         finally:
-            self._held -= len(body)
+            if most > _SMALL:
+                self._held.add(person.account, -len(body))
 
     async def _in_turn(
         self,
         person: Person,
+        tokens: float,
         body: bytes,
         question: PlainQuestion | None,
         scope: Scope,
         receive: Receive,
         send: Send,
     ) -> None:
-        status = 0
+        status, ahead = 0, tokens > 0 and len(body) > _LONG
 
         async def noted(message: Message) -> None:
             nonlocal status
@@ -473,16 +483,31 @@ class Admission:
             await send(message)
 
         try:
-            async with self._turns.turn(place_of(scope["path"]), person.account):
-                if question is not None:
-                    reply = await self._reply(question, person)
-                    await reply(scope, receive, noted)
-                else:
-                    await self._app(scope, _replayed(body, receive), noted)
-            if scope["method"] in _WRITING and (status in _REJECTED or scope["path"].endswith("/preview")):
-                self._free.take(person.account, 1 + min(len(body), _MOST_COUNTED) / _BYTES_A_TOKEN)
+            async with self._one_of_few(person, body):
+                if ahead:  # If somebody sends many of these at once, most are refused before they are parsed.
+                    self._free.require(person.account)
+                    self._free.take(person.account, tokens)
+                async with self._turns.turn(place_of(scope["path"]), person.account):
+                    if question is not None:
+                        reply = await self._reply(question, person)
+                        await reply(scope, receive, noted)
+                    else:
+                        await self._app(scope, _replayed(body, receive), noted)
+        except TooMany as refusal:
+            await _too_many(refusal)(scope, receive, send)
+            return
         except Busy as busy:
+            status = 503
             await _busy(busy)(scope, receive, send)
+        free = status in _REJECTED or (status != 503 and scope["path"].endswith("/preview"))
+        if free != ahead:  # Take the tokens now, or give them back.
+            self._free.take(person.account, tokens if free else -tokens)
+
+    def _one_of_few(self, person: Person, body: bytes) -> AbstractAsyncContextManager[Any]:
+        """Wait until few other long requests of this person run: they take long to parse."""
+        if len(body) <= _LONG:
+            return nullcontext()
+        return self._long.setdefault(person.account, asyncio.Semaphore(_MOST_LONG))
 
     async def _reply(self, question: PlainQuestion, person: Person) -> Response:
         """The reply of the dataset's home worker, or else of this worker."""
@@ -492,29 +517,64 @@ class Admission:
                 return reply
         return await self._gathering.reply(question, person)
 
-    async def _body(self, receive: Receive, most: int) -> bytes:
-        """The whole body. Its bytes count as held until the request has ended."""
-        loop, limits = asyncio.get_running_loop(), self._limits
-        started, parts, arrived = loop.time(), [], 0
+    async def _body(self, receive: Receive, most: int, account: str) -> bytes:
+        """The whole body. The bytes of a large one count as held until the request has ended."""
+        loop, limits, counted = asyncio.get_running_loop(), self._limits, most > _SMALL
+        parts: list[bytes] = []
+        arrived, at, pause = 0, loop.time(), limits.body_seconds
         try:
             while True:
-                due = started + limits.body_seconds + arrived / limits.body_rate
-                message = await _in_time(receive, due - loop.time())
+                message = await _in_time(receive, pause)
                 if message["type"] == "http.disconnect":
                     raise _Gone
                 part: bytes = message.get("body", b"")
+                before, at = at, loop.time()
+                pause = min(limits.body_seconds, pause - (at - before) + len(part) / limits.body_rate)
                 arrived += len(part)
-                self._held += len(part)
                 parts.append(part)
+                if counted:
+                    self._held.add(account, len(part))
                 if arrived > most:
                     raise _TooLarge
-                if self._held > limits.body_bytes:
+                if counted and self._held.too_many(account):
                     raise Busy("The service is reading many large requests. Try again in a moment.", 2.0)
                 if not message.get("more_body", False):
                     return b"".join(parts)
         except BaseException:
-            self._held -= arrived
+            if counted:
+                self._held.add(account, -arrived)
             raise
+
+
+def _tokens(method: str, most: int, body: bytes) -> float:
+    """How many tokens a request takes until it turns out that it is not free. A long text takes longer to
+    refuse. The bodies of large routes are read in a process of their own."""
+    if method not in _WRITING:
+        return 0.0
+    return 1 + min(len(body), _SMALL if most <= _SMALL else _MOST_OF_UPLOAD) / _BYTES_A_TOKEN
+
+
+class _Held:
+    """The bytes of large bodies that are being read or worked on, in all and for each person."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._most_of_one = max(most // 4, min(most, _LARGEST))
+        self._all = 0
+        self._of: dict[str, int] = {}
+
+    def add(self, account: str, size: int) -> None:
+        """Count bytes of a person that have arrived, or that are no longer held."""
+        self._all += size
+        own = self._of.get(account, 0) + size
+        if own:
+            self._of[account] = own
+        else:
+            self._of.pop(account, None)
+
+    def too_many(self, account: str) -> bool:
+        """Whether this person, or all people together, hold too many bytes."""
+        return self._all > self._most or self._of.get(account, 0) > self._most_of_one
 
 
 async def _in_time(receive: Receive, seconds: float) -> Message:
@@ -547,6 +607,10 @@ async def _nothing() -> Message:
 def _too_large(most: int) -> Any:
     words = f"A request like this may have at most {most:,} bytes." if most else "This takes no body."
     return problem(413, "too-large", words, headers=_CLOSE)
+
+
+def _too_many(refusal: TooMany) -> Any:
+    return problem(429, "too-many-questions", str(refusal), headers=_CLOSE, wait=refusal.wait)
 
 
 def _busy(busy: Busy) -> Any:

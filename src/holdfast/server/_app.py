@@ -12,6 +12,7 @@ The page consists of files that need no build step. Their headers allow only the
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import tempfile
@@ -19,6 +20,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -192,96 +194,47 @@ _HEADERS = {
 }
 
 
-def _file(name: str, kind: str) -> Response:
-    content = resources.files("holdfast.server").joinpath("page", name).read_bytes()
-    return Response(content, media_type=kind, headers=_HEADERS)
+# The files of the page: what a person does with one dataset, board or gate has a script of its own.
+_SCRIPTS = (
+    *("page", "tools", "dataset", "columns", "answers", "results", "report"),
+    *("owner", "registering", "administration", "boards", "gates"),
+)
+_FILES = {
+    "/": ("index.html", "text/html; charset=utf-8"),
+    "/page.css": ("page.css", "text/css; charset=utf-8"),
+    **{f"/{name}.js": (f"{name}.js", "text/javascript; charset=utf-8") for name in _SCRIPTS},
+}
 
 
-_SCRIPT = "text/javascript; charset=utf-8"
+@cache
+def _content(name: str) -> bytes:
+    return resources.files("holdfast.server").joinpath("page", name).read_bytes()
 
 
-@page_router.get("/")
-def index() -> Response:
-    """The page itself."""
-    return _file("index.html", "text/html; charset=utf-8")
+# Anybody may ask for these, so they take no thread, and are read once.
+def _give(path: str, name: str, kind: str) -> None:
+    @page_router.get(path, name=name)
+    async def file() -> Response:
+        return Response(_content(name), media_type=kind, headers=_HEADERS)
 
 
-@page_router.get("/page.css")
-def style() -> Response:
-    """The style of the page."""
-    return _file("page.css", "text/css; charset=utf-8")
+for _path, (_name, _kind) in _FILES.items():
+    _give(_path, _name, _kind)
 
 
-@page_router.get("/page.js")
-def script() -> Response:
-    """Signing in, and the way from one dataset, board or gate to another."""
-    return _file("page.js", _SCRIPT)
+def _give_description(app: FastAPI) -> None:
+    """Describe the app at ``/openapi.json``. The description is written once, because anybody may ask for
+    it."""
+    headers = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache"}
 
+    @cache
+    def written() -> bytes:
+        return json.dumps(app.openapi(), ensure_ascii=False).encode()
 
-@page_router.get("/tools.js")
-def tools() -> Response:
-    """What all parts use: elements, numbers, tables and pictures."""
-    return _file("tools.js", _SCRIPT)
+    async def description(request: Request) -> Response:
+        return Response(written(), media_type="application/json", headers=headers)
 
-
-@page_router.get("/dataset.js")
-def dataset() -> Response:
-    """One dataset: its account, its epochs, previews and questions."""
-    return _file("dataset.js", _SCRIPT)
-
-
-@page_router.get("/columns.js")
-def columns() -> Response:
-    """The table of columns, which can be searched."""
-    return _file("columns.js", _SCRIPT)
-
-
-@page_router.get("/answers.js")
-def answers() -> Response:
-    """The answers of an account, as a picture and a table."""
-    return _file("answers.js", _SCRIPT)
-
-
-@page_router.get("/results.js")
-def results() -> Response:
-    """Answers with many numbers: curves, histograms and tables."""
-    return _file("results.js", _SCRIPT)
-
-
-@page_router.get("/report.js")
-def report() -> Response:
-    """The report that ends an account."""
-    return _file("report.js", _SCRIPT)
-
-
-@page_router.get("/owner.js")
-def owner() -> Response:
-    """What an owner does with one dataset."""
-    return _file("owner.js", _SCRIPT)
-
-
-@page_router.get("/registering.js")
-def registering() -> Response:
-    """Registering datasets, boards and gates."""
-    return _file("registering.js", _SCRIPT)
-
-
-@page_router.get("/administration.js")
-def administration() -> Response:
-    """The administration of the service, for owners."""
-    return _file("administration.js", _SCRIPT)
-
-
-@page_router.get("/boards.js")
-def boards() -> Response:
-    """One board."""
-    return _file("boards.js", _SCRIPT)
-
-
-@page_router.get("/gates.js")
-def gates() -> Response:
-    """One gate."""
-    return _file("gates.js", _SCRIPT)
+    app.add_route("/openapi.json", description, include_in_schema=False)
 
 
 # For the page and for answers that are sent in blocks.
@@ -342,6 +295,7 @@ def create_app(
     app = FastAPI(
         title="Holdfast",
         version=holdfast.__version__,
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
         lifespan=_life(limits, gathering, neighbours, tracing),
@@ -370,4 +324,5 @@ def create_app(
     app.include_router(page_router)
     _observe(app, service, tracing)
     describe_replies(app)
+    _give_description(app)
     return app

@@ -141,10 +141,10 @@ def problem(
     return JSONResponse(body, status, headers, media_type="application/problem+json")
 
 
-def problem_of(error: Exception) -> JSONResponse:
+def problem_of(error: Exception, *, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """The reply for a known error."""
     status, kind, detail, more = _described(error)
-    return problem(status, kind, detail, **more)
+    return problem(status, kind, detail, headers=headers, **more)
 
 
 def in_place(error: Exception) -> dict[str, Any]:
