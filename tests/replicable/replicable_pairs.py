@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
-from scipy import stats
+from scipy import special, stats
+
+from holdfast.replicable import Tape
 
 PAIRS = 10_000
 
@@ -13,6 +17,27 @@ def pairs_of_counts(rng, n, law, pairs=PAIRS):
     law = np.asarray(law, dtype=float)
     law = law / law.sum()
     return rng.multinomial(n, law, size=pairs), rng.multinomial(n, law, size=pairs)
+
+
+def rigged(uniform):
+    """A tape whose uniform numbers are all this one, on every branch: what a tape decides is then known."""
+
+    class Rigged(Tape):
+        def uniforms(self, count, *, start=0):
+            return np.full(count, uniform)
+
+    return Rigged("rigged")
+
+
+def divergence(share, truth):
+    """kl(share ‖ truth) of two coins, in nats."""
+    return float(special.rel_entr(share, truth) + special.rel_entr(1.0 - share, 1.0 - truth))
+
+
+def share_gap(n, variance):
+    """How far the shares of two samples lie apart in expectation, at most: a walk, or the fair coin's."""
+    walk = math.sqrt((4.0 * variance + 2.0 / n) / (math.pi * n))
+    return min(walk, 1.0 / math.sqrt(math.pi * (n + 0.25)))
 
 
 def not_above(count, trials, limit):
