@@ -110,7 +110,7 @@ def test_the_plan_keeps_its_promise_and_harder_promises_need_more_rows(threshold
     rows, (low, high) = sample_size("heavy_hitters", **promise), band(**promise)
     mismatch, failure = promised(rows, low, high, threshold, share * threshold)
     assert mismatch <= rho * (1 + 1e-6)
-    assert failure <= beta * (1 + 1e-6)
+    assert failure <= beta * (1 + 1e-6 + 1e-14 * rows)  # a divergence is right to 16 digits
     assert threshold * (1 - share) <= low < high <= min(1.0, threshold * (1 + share) * (1 + 1e-15))
     assert sample_size("heavy_hitters", **{**promise, "rho": rho / 2}) >= rows
     assert sample_size("heavy_hitters", **{**promise, "beta": beta / 2}) >= rows - 1

@@ -169,7 +169,7 @@ def test_the_plan_keeps_its_promise_and_harder_promises_need_more_rows(eta, size
     assert eta / 2 < low < high < eta
     mismatch, failure = promised(rows, low, high, eta, size, exact_harmonic)
     assert mismatch <= rho * (1 + 1e-6)
-    assert failure <= beta * (1 + 1e-6)
+    assert failure <= beta * (1 + 1e-6 + 1e-14 * rows)  # a divergence is right to 16 digits
 
     def needed(**changed):
         return sample_size("list_heavy_hitter", **{**promise, **changed})

@@ -200,7 +200,7 @@ def test_the_plan_keeps_its_promise_and_harder_promises_need_more_rows(q, accura
     assert max(0.0, q - accuracy) <= low < high <= min(1.0, q + accuracy)
     mismatch, failure = promised(q, rows, low, high, questions, **promise)
     assert mismatch <= rho * (1 + 1e-6)
-    assert failure <= beta * (1 + 1e-6)
+    assert failure <= beta * (1 + 1e-6 + 1e-14 * rows)  # a divergence is right to 16 digits
     # The tape's thresholds go from one end to the other: a share just above each reaches it, one below not.
     for end, coin in ((low, 0.0), (high, 1.0)):
         for share in (end - 2e-4, end + 2e-4):
