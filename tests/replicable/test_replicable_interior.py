@@ -9,7 +9,7 @@ import pytest
 from estimation_limits import PAIRS, lower_limit, upper_limit
 from hypothesis import given
 from hypothesis import strategies as st
-from replicable_pairs import rigged
+from replicable_pairs import CountThreshold, rigged
 from scipy.special import bdtr
 
 from holdfast.errors import InvalidArgument, NotEnoughRows
@@ -90,26 +90,20 @@ def dropped_by(statistic, tape, rows):
     return result.details["allowed"]
 
 
-class Thresholds:
+class Thresholds(CountThreshold):
     """What the tape of a statistic draws on so many rows: its law, and what the law promises."""
 
     def __init__(self, statistic, rows):
-        self.rows, self.most = rows, dropped_by(statistic, rigged(1.0), rows)
-        low, high = (math.asin(math.sqrt(i / (rows + 1))) for i in (1, self.most + 2))
-        self.start, self.arc = low, high - low
-
-    def __call__(self, coins):
-        drawn = np.floor((self.rows + 1) * np.sin(self.start + self.arc * coins) ** 2).astype(int) - 1
-        return np.clip(drawn, 0, self.most)
+        super().__init__(rows, 0, dropped_by(statistic, rigged(1.0), rows))
 
     @property
     def mismatch(self):
         """At each ancestor of a point two samples part with probability 1/√(3(n+1)) / arc, at most."""
-        return (DOMAIN.bit_length() - 1) / math.sqrt(3.0 * (self.rows + 1)) / self.arc
+        return (DOMAIN.bit_length() - 1) / math.sqrt(3.0 * (self.trials + 1)) / (self.ends[1] - self.ends[0])
 
     def below(self, share):
         """P(Bin(n, share) ≤ threshold)."""
-        return float(bdtr(self((np.arange(20_000) + 0.5) / 20_000), self.rows, share).mean())
+        return float(bdtr(self((np.arange(20_000) + 0.5) / 20_000), self.trials, share).mean())
 
 
 @pytest.mark.parametrize(
