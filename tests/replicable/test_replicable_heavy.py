@@ -15,10 +15,10 @@ from replicable_pairs import (
     divergence,
     not_above,
     pairs_of_counts,
-    rigged,
     share_gap,
 )
 
+from contracts.tapes import rigged
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Tape, heavy_hitters, list_heavy_hitter, sample_size
 

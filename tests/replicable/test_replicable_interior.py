@@ -9,9 +9,9 @@ import pytest
 from estimation_limits import PAIRS, lower_limit, upper_limit
 from hypothesis import given
 from hypothesis import strategies as st
-from replicable_pairs import CountThreshold, rigged
 from scipy.special import bdtr
 
+from contracts.tapes import CountThreshold, rigged
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Tape, interior_point, learn_threshold, sample_size
 

@@ -15,11 +15,11 @@ from replicable_pairs import (
     divergence,
     not_above,
     pairs_of_counts,
-    rigged,
 )
 from scipy import stats
 
 from contracts.examples import examples
+from contracts.tapes import rigged
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Tape, list_heavy_hitter, sample_size
 

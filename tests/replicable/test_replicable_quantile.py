@@ -15,11 +15,11 @@ from replicable_pairs import (
     divergence,
     not_above,
     pairs_of_counts,
-    rigged,
     share_gap,
 )
 from scipy.optimize import brentq
 
+from contracts.tapes import rigged
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Tape, median, quantile, sample_size
 
