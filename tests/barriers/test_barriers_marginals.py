@@ -18,20 +18,63 @@ from holdfast.barriers import (
     sign_one_way_marginals,
     sign_one_way_marginals_rows,
 )
-from holdfast.barriers._marginals import VARIANCE, Task, rounded_means
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.intervals import clopper_pearson
 from holdfast.mechanisms import widest_ratio
-from holdfast.replicable import Tape, compare_ways
+from holdfast.replicable import Tape, compare_ways, correlated_normal, round_to_grid
 from holdfast.stability import DP, Replicability, gaussian_delta
 
 NATS = math.log(1e4)
 ROWS = {False: one_way_marginals_rows, True: sign_one_way_marginals_rows}
+# Of the error of a droplet, in widths².
+VARIANCE = 1.0 / 12.0 - 1.0 / (2.0 * math.pi**2)
 
 
 def means_of(rng, rows, p, size):
     """Column means through their totals: the only thing the algorithms look at."""
     return 2.0 * rng.binomial(rows, (1.0 + np.asarray(p)) / 2.0, size=(size, len(p))) / rows - 1.0
+
+
+def width_of(rows, d, accuracy, beta, method, *, signs=False):
+    """The widest grid or droplets, or the largest sd of joint noise, that keep the accuracy: closed forms."""
+    needed = accuracy / 2.0 if signs else accuracy
+    spread = accuracy / (2.0 * math.exp(-0.5) + math.sqrt(8.0 * math.log(1.0 / beta) / d)) if signs else 0.0
+    log = math.log(2.0 * d / beta)
+    if method == "joint":
+        return math.sqrt(max(needed**2 / (2.0 * log), spread**2) - 1.0 / rows)
+    share = VARIANCE if method == "droplets" else 1.0 / 12.0
+    by_spread = math.sqrt(max(spread**2 - 1.0 / rows, 0.0) / share)
+    return max(2.0 * (needed - math.sqrt(2.0 * log / rows)), by_spread)
+
+
+def rounded_means(means, width, method, tape):
+    """Column means as two laboratories round them, from the parts that anybody can call."""
+    if method == "joint":
+        return correlated_normal(means, width, tape.branch("joint"))
+    if method == "rounding":
+        return round_to_grid(means, width, tape.branch("marginals"))
+    return droplet(means, width, tape.branch("droplets"))
+
+
+def private_sd(rows, d, stability):
+    """The noise that hides one row among so many, and a millionth of it for rounding it to its grid."""
+    return 2.0 * math.sqrt(d) / rows / widest_ratio(stability.epsilon, stability.delta) * (1.0 + 1e-6)
+
+
+@pytest.mark.parametrize("signs", [False, True])
+@pytest.mark.parametrize(("method", "d"), [("rounding", 12), ("rounding", 1), ("droplets", 4), ("joint", 7)])
+def test_the_simulations_below_are_the_algorithm(method, d, signs, seed):
+    algorithm = sign_one_way_marginals if signs else one_way_marginals
+    promise = {"accuracy": 0.2, "beta": 0.05, "stability": Replicability(0.2), "method": method}
+    rows = ROWS[signs](d, **promise)
+    table = np.where(np.random.default_rng([seed, d]).random((rows, d)) < np.linspace(0.0, 1.0, d), 1, -1)
+    for k in range(3):
+        tape = Tape(f"{seed}-{k}")
+        found = algorithm(table, tape=tape, **promise)
+        assert found.width == pytest.approx(width_of(rows, d, 0.2, 0.05, method, signs=signs), rel=1e-9)
+        expected = rounded_means(table.mean(axis=0), found.width, method, tape)
+        expected = np.where(expected < 0.0, -1.0, 1.0) if signs else np.clip(expected, -1.0, 1.0)
+        assert found.value.tolist() == expected.tolist()
 
 
 def lower(count, n):
@@ -53,7 +96,7 @@ def distributions(d):
 def test_replicable_marginals_at_the_fewest_rows(name, method, d, pairs, seed):
     p, rho, beta, alpha = distributions(d)[name], 0.2, 0.05, 0.2
     rows = one_way_marginals_rows(d, accuracy=alpha, beta=beta, stability=Replicability(rho), method=method)
-    width = Task(d, alpha, beta, signs=False).width(rows, method)
+    width = width_of(rows, d, alpha, beta, method)
     rng = np.random.default_rng([seed, d])
     both = [means_of(rng, rows, p, pairs) for _ in range(2)]
     differ = missed = 0
@@ -70,7 +113,7 @@ def test_laboratories_with_private_coins_do_not_agree(seed):
     """The twin: the same rows need, the same rule, but every laboratory throws its own coins."""
     d, rho, beta, alpha, pairs = 12, 0.2, 0.05, 0.2, 300
     rows = one_way_marginals_rows(d, accuracy=alpha, beta=beta, stability=Replicability(rho))
-    width = Task(d, alpha, beta, signs=False).width(rows, "rounding")
+    width = width_of(rows, d, alpha, beta, "rounding")
     rng = np.random.default_rng(seed)
     one, two = (means_of(rng, rows, np.zeros(d), pairs) for _ in range(2))
     differ = sum(
@@ -88,7 +131,7 @@ def test_columns_may_depend_on_each_other(shift, seed):
     """All columns the same: the mismatch is paid column by column, so the promise holds."""
     d, rho, pairs = 12, 0.2, 1500
     rows = one_way_marginals_rows(d, accuracy=0.2, beta=0.05, stability=Replicability(rho))
-    width = Task(d, 0.2, 0.05, signs=False).width(rows, "rounding")
+    width = width_of(rows, d, 0.2, 0.05, "rounding")
     rng = np.random.default_rng([seed, 7])
     one, two = (np.repeat(means_of(rng, rows, [shift], pairs), d, axis=1) for _ in range(2))
     differ = sum(
@@ -110,21 +153,20 @@ def sign_losses(rng, trials, rows, p, noise):
 def test_signs_at_the_fewest_rows_where_signs_are_hardest(stability, d, seed):
     alpha, beta, trials = 0.25, 0.05, 2000
     rows = sign_one_way_marginals_rows(d, accuracy=alpha, beta=beta, stability=stability)
-    task = Task(d, alpha, beta, signs=True)
     sd = 1.0 / math.sqrt(rows)
 
     def noise(rng, size):
         return 0.0
 
     if isinstance(stability, DP):
-        private = task.private_sd(rows, stability)
+        private = private_sd(rows, d, stability)
         sd = math.hypot(sd, private)
 
         def noise(rng, size):
             return private * rng.standard_normal(size)
 
     elif stability is not None:
-        width = task.width(rows, "rounding")
+        width = width_of(rows, d, alpha, beta, "rounding", signs=True)
         sd = math.hypot(sd, width / math.sqrt(12.0))
 
         def noise(rng, size):
@@ -151,7 +193,7 @@ def test_plain_and_private_marginals_are_accurate_at_the_fewest_rows(d, seed):
     rng = np.random.default_rng([seed, d])
     for stability in (None, DP(1.0, 1e-6)):
         rows = one_way_marginals_rows(d, accuracy=alpha, beta=beta, stability=stability)
-        sd = 0.0 if stability is None else Task(d, alpha, beta, signs=False).private_sd(rows, stability)
+        sd = 0.0 if stability is None else private_sd(rows, d, stability)
         for p in distributions(d).values():
             found = means_of(rng, rows, p, trials) + sd * rng.standard_normal((trials, d))
             missed = int((np.abs(found - p).max(axis=1) > alpha).sum())
@@ -167,7 +209,7 @@ def test_the_private_noise_hides_a_row_exactly_and_half_of_it_does_not():
     assert gaussian_delta(stability.epsilon, shift / found.width) <= stability.delta
     assert gaussian_delta(stability.epsilon, 2.0 * shift / found.width) > stability.delta
     assert found.width == pytest.approx(shift / widest_ratio(1.0, 1e-6), rel=1e-6)
-    assert found.width <= Task(d, 0.3, 0.05, signs=False).private_sd(rows, stability)
+    assert found.width <= private_sd(rows, d, stability)
 
 
 def test_rows_are_the_closed_forms():

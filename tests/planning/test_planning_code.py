@@ -7,51 +7,62 @@ import math
 import numpy as np
 import planning_oracle as oracle
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from holdfast.coding import Account, Experience, Learned, Weights, best_half_cell, guess_deviation
+from holdfast.coding import (
+    COUNTING_WEIGHT,
+    Account,
+    Experience,
+    Learned,
+    Weights,
+    best_half_cell,
+    forgetting_price,
+    guess_deviation,
+)
 from holdfast.dependence import MarkovChain
 from holdfast.errors import BudgetSpent
 from holdfast.guard import Guard
 from holdfast.planning import plan
-from holdfast.planning._guarded import expected_width, place_price, promised_width, sequence_price
 from holdfast.tails import BoundedDifferences
 
 
-def half_of(rows):
-    return BoundedDifferences.of_mean(0, 1, rows // 2)
+def coded(rows, queries, surprises=None):
+    """What the planner says of the code guard."""
+    return plan(queries=queries, confidence=0.95, rows=rows, surprises=surprises).method("code")
 
 
-@given(st.lists(st.booleans(), max_size=60))
-def test_a_pattern_costs_what_counting_charges_step_by_step(surprises):
+def counted(queries, surprises, cell):
+    """What counting charges, step by step, for the questions before the last one: first those that surprise,
+    each so many cells away, then those that do not."""
     experience, paid = Experience(), 0.0
-    for surprise in surprises:
-        chance = experience.surprise_probability()
-        paid -= math.log(chance) if surprise else math.log1p(-chance)
+    for number in range(queries - 1):
+        surprise = number < surprises
+        if surprise:
+            paid += experience.surprise_price(cell)
+        else:
+            paid -= math.log1p(-experience.surprise_probability())
         experience = experience.after(surprise=surprise)
-    f = sum(surprises)
-    assert float(sequence_price(np.array(float(len(surprises) - f)), np.array(float(f)))) == pytest.approx(
-        paid
-    )
+    return paid
 
 
-@pytest.mark.parametrize("cell", [1, 2, 17, 1000])
-def test_a_place_costs_what_counting_charges(cell):
-    experience = Experience(3, 1)
-    on_top = experience.surprise_price(cell) + math.log(experience.surprise_probability())
-    assert float(place_price(np.array(float(cell)))) == pytest.approx(on_top)
+@given(st.integers(1, 61), st.floats(0.0, 1.0))
+def test_a_promise_costs_what_counting_charges_step_by_step(queries, share):
+    promised = coded(20_000, queries, round(share * queries)).parameters
+    room, cell = int(promised["surprises"]), max(1, math.floor(0.5 / promised["half_cell"] + 0.5))
+    nats = Weights("all", float(queries)).nats(queries) - math.log(promised["beta"] * COUNTING_WEIGHT)
+    nats += forgetting_price(queries) + max(counted(queries, number, cell) for number in range(room + 1))
+    assert promised["nats"] == pytest.approx(nats, abs=2e-6)
 
 
 @pytest.mark.parametrize(
     ("rows", "k", "mean", "last"),
-    [(10**4, 10, 0.041, 0.050), (10**5, 100, 0.0192, 0.0208), (10**6, 10**4, 0.0077, 0.0084)],
+    [(10**4, 10, 0.0349, 0.0436), (10**5, 100, 0.01815, 0.01987), (10**6, 10**4, 0.00785, 0.00821)],
 )
 def test_the_stated_widths(rows, k, mean, last):
-    found = expected_width(half_of(rows), k, 0.05)
-    assert found.error <= last
-    assert found.error == pytest.approx(last, rel=0.06)
-    assert found.mean == pytest.approx(mean, rel=0.06)
+    entry = coded(rows, k)
+    assert entry.error == pytest.approx(last, rel=0.005)
+    assert entry.parameters["mean"] == pytest.approx(mean, rel=0.005)
 
 
 def test_ten_surprises_in_a_thousand_questions():
@@ -61,8 +72,8 @@ def test_ten_surprises_in_a_thousand_questions():
 
 @pytest.mark.parametrize(("k", "surprises"), [(1, 0), (1, 1), (10, 0), (10, 10), (1000, 10), (1000, 999)])
 def test_the_promised_width_holds_when_recomputed(k, surprises):
-    found = promised_width(half_of(20_000), k, 0.05, surprises)
-    p = {**found.to_dict(), "protected_rows": 10_000, "bias": 0.0}
+    found = coded(20_000, k, surprises)
+    p = found.parameters
     assert oracle.code_broken(p, found.error, 0.95) == []
     assert oracle.code_broken({**p, "half_cell": p["half_cell"] / 2}, found.error / 1.5, 0.95) != []
     if k > 10:
@@ -72,25 +83,27 @@ def test_the_promised_width_holds_when_recomputed(k, surprises):
 
 @given(st.integers(1, 5000), st.integers(0, 200), st.integers(1000, 10**6))
 def test_more_questions_more_surprises_and_fewer_rows_are_never_better(k, surprises, rows):
-    tail, beta = BoundedDifferences.of_mean(0, 1, rows), 0.05
-    here = promised_width(tail, k, beta, surprises).error
+    here, another = coded(rows, k, min(surprises, k)), coded(rows, k + 1, min(surprises, k))
+    # From some number of questions on, a larger part is set aside.
+    assume(here.parameters["protected_rows"] == another.parameters["protected_rows"])
     # The cell is searched on a grid, so that laws hold up to its fineness.
-    assert here <= promised_width(tail, k + 1, beta, surprises).error * 1.01
-    assert here <= promised_width(tail, k, beta, surprises + 20).error * 1.01
-    assert here >= promised_width(BoundedDifferences.of_mean(0, 1, 2 * rows), k, beta, surprises).error
+    assert here.error <= another.error * 1.01
+    assert here.error <= coded(rows, k, min(surprises + 20, k)).error * 1.01
+    assert here.error >= coded(2 * rows, k, min(surprises, k)).error
 
 
 @pytest.mark.parametrize("k", [1, 10, 100])
 def test_the_forecast_is_what_honest_guesses_bring(k, rng):
     """The guard's own rules, with normal errors of the guesses: the forecast is the mean last width."""
-    rows = 10**5
-    tail = half_of(rows)
-    found = expected_width(tail, k, 0.05)
+    found = coded(10**5, k)
+    protected, training = (found.parameters[part] for part in ("protected_rows", "training_rows"))
+    tail = BoundedDifferences.of_mean(0, 1, protected)
     last, every = [], []
     for _ in range(100):
         account = Account(0.05, weights=Weights(expect=float(k)))
         for _ in range(k):
-            radius, deviation = tail.radius_at(account.nats()), guess_deviation(tail, account.nats())
+            radius = tail.radius_at(account.nats())
+            deviation = guess_deviation(tail, account.nats(), protected / training)
             half_cell = best_half_cell(account, deviation, radius)
             every.append(half_cell + radius)
             place = math.floor(rng.standard_normal() * deviation / (2 * half_cell) + 0.5)
@@ -100,7 +113,7 @@ def test_the_forecast_is_what_honest_guesses_bring(k, rng):
             account = account.after(account.charge(price), surprise=place != 0, learned=learned)
         last.append(every[-1])
     assert np.mean(last) == pytest.approx(found.error, rel=0.04)
-    assert np.mean(every) == pytest.approx(found.mean, rel=0.04)
+    assert np.mean(every) == pytest.approx(found.parameters["mean"], rel=0.04)
 
 
 @pytest.mark.parametrize(("k", "surprises"), [(30, 3), (60, 0)])

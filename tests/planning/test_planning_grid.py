@@ -7,23 +7,22 @@ import math
 import pytest
 
 from holdfast import plan
-from holdfast.coding import Agreement, _stages, grid_schedule, lacking, largest_tried, least_error
-from holdfast.planning import _guarded
-from holdfast.planning._guarded import GridCode
-from holdfast.planning._method import Method, Setting
+from holdfast.coding import Agreement, grid_schedule, lacking, largest_tried, least_error
 from holdfast.tails import BoundedDifferences, SubGaussian
 
-INDEPENDENT = Setting(None, 0.05, None)
+
+def cells_on_all_rows(**ask):
+    """What the planner says of answers that are cells, counted on all rows."""
+    return plan(confidence=0.95, **ask).method("grid-code")
 
 
 @pytest.mark.parametrize("error", [0.3, 0.1, 0.0123456])
 def test_the_rows_are_those_at_which_the_least_error_is_small_enough(error):
     for queries in [1, 2, 7, 40, 200]:
-        method = GridCode(INDEPENDENT)
-        rows = method.rows_for(error, queries)
-        assert rows == Method.rows_for(method, error, queries)
-        assert method.at(rows, queries).error <= error < method.at(rows - 1, queries).error
-        assert method.keeping(error, rows, queries) == method.at(rows, queries)
+        found = cells_on_all_rows(queries=queries, error=error)
+        enough, fewer = (cells_on_all_rows(queries=queries, rows=found.rows - less) for less in (0, 1))
+        assert enough.error <= error < fewer.error
+        assert found.parameters == enough.parameters
 
 
 def test_one_error_decides_what_the_least_one_would():
@@ -54,15 +53,15 @@ def test_what_lasts_does_so_with_more_error_and_with_more_rows():
 
 
 def test_a_million_questions_take_few_tries(monkeypatch):
-    tries = []
+    """Each try asks twice for what the first question costs."""
+    first_prices = []
+    nats = Agreement.nats
 
-    def counted(*arguments):
-        tries.append(arguments)
-        return lacking(*arguments)
+    def counted(agreement, stage, spent):
+        if agreement.surprises is None and (stage, spent) == (0, 0.0):
+            first_prices.append(agreement)
+        return nats(agreement, stage, spent)
 
-    monkeypatch.setattr(_stages, "lacking", counted)
-    monkeypatch.setattr(_guarded, "lacking", counted)
-    entry = plan(queries=10**6, confidence=0.95, error=0.01).method("grid-code")
-    assert entry.rows == 26_188_353_359
-    grid = [arguments for arguments in tries if arguments[2].surprises is None]
-    assert len(grid) <= 40
+    monkeypatch.setattr(Agreement, "nats", counted)
+    assert cells_on_all_rows(queries=10**6, error=0.01).rows == 26_188_353_359
+    assert 2 <= len(first_prices) <= 2 * 40

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from reductions_oracles import vote_law
 
-from holdfast.reductions import Algorithm
+from holdfast.reductions import Algorithm, _agnostic, _vote
 from holdfast.replicable import Tape
 
 
@@ -33,15 +33,16 @@ class Election:
         return vote_law([counts[item] for item in items], self.epsilon if weight is None else weight, held)
 
 
-def election(module: Any, private: Algorithm, rows: Any, tape: Tape) -> Election:
-    """What ``private`` hands to ``elect`` of this module on these rows."""
+def election(private: Algorithm, rows: Any, tape: Tape) -> Election:
+    """What ``private`` puts to the vote on these rows. The vote itself does not take place."""
     seen: list[Election] = []
 
     def spy(ballots, epsilon, *, reserve=0.0, outcomes=None, seed=None):
         seen.append(Election(tuple(tuple(ballot) for ballot in ballots), epsilon, reserve, outcomes))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "elect", spy)
+        for module in (_vote, _agnostic):
+            patch.setattr(module, "elect", spy)
         private(rows, tape)
     (one,) = seen
     return one

@@ -49,7 +49,7 @@ def ballots_of(strings: int, tape: Tape) -> dict:
     """The ballot of each block of three labelled bits, whatever ε and δ are."""
     private, found = tiny(1.0, 0.0, strings), {}
     for block in itertools.product(ROWS, repeat=3):
-        first, second = election(_agnostic, private, np.array(block * 2), tape).ballots
+        first, second = election(private, np.array(block * 2), tape).ballots
         assert first == second
         found[block] = frozenset(first)
     return found
@@ -85,7 +85,7 @@ def test_exact_privacy_on_all_data_of_six_labelled_bits(epsilon, delta, strings)
     assert (private.rows_needed, private.guarantee) == (6, DP(epsilon, delta))
     for tape in (Tape(0), Tape(1), Tape(2)):
         ballots = ballots_of(strings, tape)
-        used = election(_agnostic, private, np.array(ROWS + ROWS[:2]), tape)
+        used = election(private, np.array(ROWS + ROWS[:2]), tape)
         assert (used.epsilon, used.outcomes is None) == (epsilon, delta > 0.0)
         assert frozenset(used.ballots[0]) == ballots[ROWS[:3]]
         assert frozenset(used.ballots[1]) == ballots[(*ROWS[3:], *ROWS[:2])]
@@ -110,7 +110,7 @@ def test_a_ballot_is_never_longer_than_privacy_allows():
     # The labellings are the caller's: nine times as many as it says there are must not count.
     private = tiny(1.0, 0.05, 1, labelings=lambda x: np.array([[0], [1]] * 9))
     for block in itertools.product(ROWS, repeat=3):
-        used = election(_agnostic, private, np.array(block * 2), Tape("x"))
+        used = election(private, np.array(block * 2), Tape("x"))
         assert all(len(ballot) <= 2 for ballot in used.ballots)
 
 
@@ -176,7 +176,7 @@ def test_blocks_vote_as_their_counts_say(budget, seed):
     used = private.steps[-1].parameters
     learning, block_rows = used["learner rows"], used["learner rows"] + used["labelled rows"]
     rows = labelled_data(np.random.default_rng(seed), private.rows_needed, (0, 1))
-    found = election(_agnostic, private, rows, tape := Tape(seed)).ballots
+    found = election(private, rows, tape := Tape(seed)).ballots
     coins = [tape.branch(f"string {string}").branch("choice") for string in range(used["strings"])]
 
     def choose(laws):

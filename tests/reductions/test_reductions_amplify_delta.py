@@ -12,7 +12,7 @@ from reductions_oracles import LEVEL, data, exact_epsilon, hockey_stick, lower_l
 from scipy import stats
 
 from holdfast.errors import InvalidArgument, NotEnoughRows
-from holdfast.reductions import Algorithm, _vote, amplify_delta
+from holdfast.reductions import Algorithm, amplify_delta
 from holdfast.reductions._amplify import cheapest_parts
 from holdfast.replicable import Tape
 from holdfast.stability import DP, Replicability
@@ -59,7 +59,7 @@ def compiled(case, truth: float = 1.0, **more) -> Algorithm:
 def table(private: Algorithm, tape: str, **constants) -> np.ndarray:
     """The exact law of the output given the tape, one line for all data of so many binary rows."""
     lines = data(private.rows_needed)
-    return np.array([election(_vote, private, rows, Tape(tape)).law((0, 1), **constants) for rows in lines])
+    return np.array([election(private, rows, Tape(tape)).law((0, 1), **constants) for rows in lines])
 
 
 @pytest.mark.parametrize("truth", [1.0, 0.8])
@@ -80,7 +80,7 @@ def worst_delta(private: Algorithm, tape: str, epsilon: float, **constants) -> f
     """The exact δ at this ε over all data with rows 0 … 3, and all replacements of a row."""
     names = range(4)
     laws = {
-        rows: election(_vote, private, rows, Tape(tape)).law(tuple(names), **constants)
+        rows: election(private, rows, Tape(tape)).law(tuple(names), **constants)
         for rows in itertools.product(names, repeat=private.rows_needed)
     }
     return max(
@@ -113,11 +113,11 @@ def test_a_reserve_or_weights_off_by_two_are_caught():
 def test_the_compiled_algorithm_has_the_law_that_was_checked(seed):
     private = compiled(PURE["two seeds"], simulation=True)
     rows = [0, 1, 0, 0]
-    law = election(_vote, private, rows, Tape("a")).law((0, 1))
+    law = election(private, rows, Tape("a")).law((0, 1))
     drawn = np.array([private(rows, Tape(seed).branch(number)) for number in range(600)])
     counts = np.bincount(drawn, minlength=2)
     assert stats.chisquare(counts, counts.sum() * law).pvalue > LEVEL
-    twin = election(_vote, private, rows, Tape("a")).law((0, 1), weight=1.5)
+    twin = election(private, rows, Tape("a")).law((0, 1), weight=1.5)
     assert stats.chisquare(counts, counts.sum() * twin).pvalue < LEVEL
 
 
@@ -166,11 +166,11 @@ def test_it_fails_no_more_often_than_it_says(seed):
 def test_one_changed_row_changes_one_ballot():
     private = compiled(PURE["averaged laws"], 0.8)
     for rows in data(private.rows_needed):
-        first = election(_vote, private, rows, Tape("x")).ballots
+        first = election(private, rows, Tape("x")).ballots
         for place in range(private.rows_needed):
             changed = rows.copy()
             changed[place] ^= 1
-            second = election(_vote, private, changed, Tape("x")).ballots
+            second = election(private, changed, Tape("x")).ballots
             assert sum(a != b for a, b in zip(first, second, strict=True)) <= 1
 
 

@@ -10,11 +10,10 @@ from reductions_algorithms import shaky
 from reductions_oracles import coin_of, lower_limit
 from scipy import stats
 
+from contracts.tapes import CountThreshold, rigged
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.reductions import Algorithm, amplify_replicability
-from holdfast.replicable import Tape
-from holdfast.replicable._amplify import _plan
-from holdfast.replicable._rounding import CountThreshold
+from holdfast.replicable import Tape, amplify
 from holdfast.stability import DP, GoodCoins, Replicability
 
 BAD, OFF = 0.1, 0.02
@@ -45,6 +44,25 @@ def mismatches(algorithm: Algorithm, trials: int, seed: int, shared: bool = True
     return differ
 
 
+def most_dissent(rho: float, target: float, coin: float) -> int:
+    """How many runs may differ on the first branch, if the tape's coin is this one. On later branches all
+    agree."""
+    steady = amplify_replicability(
+        Algorithm(
+            lambda rows, tape: int(rows[0]) if "amplify 0/" in str(tape) else "refused",
+            rows_needed=1,
+            guarantee=Replicability(rho),
+        ),
+        rho=target,
+    )
+    few, many = 0, (steady.rows_needed - 1) // 2 + 1
+    while many - few > 1:
+        dissent = (few + many) // 2
+        rows = [1] * dissent + [0] * (steady.rows_needed - dissent)
+        few, many = (dissent, many) if steady(rows, rigged(coin)) == 0 else (few, dissent)
+    return few
+
+
 def exact_mismatch(runs: int, branches: int, threshold: CountThreshold, bad: float, share: float) -> float:
     """How often two samples differ, at most, over all data of ``runs`` binary rows, ``share`` of them ones.
 
@@ -68,18 +86,22 @@ def test_exact_mismatch_over_all_data_through_counts(rho, target):
     plain = shaky(Replicability(rho), bad=2.0 * rho)
     steady = amplify_replicability(plain, rho=target)
     used = steady.explain().steps[-1].parameters
-    plan = _plan(rho, target)
+    plan = amplify(lambda rows, tape: 0, rho=rho, target=target, rows=1)
     assert (plan.runs, plan.branches) == (used["runs"], used["branches"])
+    runs, branches = plan.runs, plan.branches
+    low, high = (most_dissent(rho, target, coin) for coin in (0.0, 1.0))
+    threshold = CountThreshold(runs, low, high)
+    assert [most_dissent(rho, target, coin) for coin in (0.3, 0.7)] == [threshold(0.3), threshold(0.7)]
     shares = np.linspace(0.02, 0.98, 97)
 
     def worst(low: int, high: int) -> float:
-        threshold = CountThreshold(plan.runs, low, high)
-        return max(exact_mismatch(plan.runs, plan.branches, threshold, 2.0 * rho, p) for p in shares)
+        threshold = CountThreshold(runs, low, high)
+        return max(exact_mismatch(runs, branches, threshold, 2.0 * rho, p) for p in shares)
 
-    assert worst(plan.low, plan.high) <= steady.guarantee.rho + 1e-9
+    assert worst(low, high) <= steady.guarantee.rho + 1e-9
     # A threshold with half of the room to be drawn from is caught.
-    quarter = (plan.high - plan.low) // 4
-    assert worst(plan.low + quarter, plan.high - quarter) > target
+    quarter = (high - low) // 4
+    assert worst(low + quarter, high - quarter) > target
 
 
 def test_every_part_is_run_once_with_the_same_coins():

@@ -23,10 +23,8 @@ from holdfast import audit
 from holdfast.mechanisms import _selection, exponential, select_mode
 from holdfast.reductions import (
     Algorithm,
-    _agnostic,
     _perfect,
     _private,
-    _vote,
     amplify_delta,
     amplify_generalization,
     amplify_replicability,
@@ -76,13 +74,12 @@ class Voted:
     private: Algorithm
     rows: Any
     neighbour: Any
-    module: Any = _vote
 
     def judged(self, seed: int, draws: int, *, steeper: float = 1.0, reserved: float = 1.0) -> str:
         """What the auditor says of the vote, or of a twin with other constants."""
 
         def law(rows: Any) -> Law:
-            vote = election(self.module, self.private, rows, TAPE)
+            vote = election(self.private, rows, TAPE)
             held = reserved * vote.reserve
             return drawn_by(elect, vote.ballots, steeper * vote.epsilon, reserve=held, outcomes=vote.outcomes)
 
@@ -136,7 +133,7 @@ def voted(name: str) -> Voted:
     if name == "item_to_user_level, δ":
         private = item_to_user_level(told(many, 2000), rows_a_user=1, beta=0.3, **leaky)
         return Voted(private, *map(by_users, distinct(private.rows_needed)))
-    return Voted(tiny(2.0, 0.0, 2), *telling_blocks(4.0), _agnostic)
+    return Voted(tiny(2.0, 0.0, 2), *telling_blocks(4.0))
 
 
 def telling_blocks(weight: float) -> tuple[np.ndarray, np.ndarray]:

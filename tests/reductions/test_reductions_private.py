@@ -24,7 +24,7 @@ from reductions_oracles import (
 from scipy import stats
 
 from holdfast.errors import InvalidArgument, NotEnoughRows
-from holdfast.reductions import Algorithm, _vote, dp_replicability, replicable_to_dp
+from holdfast.reductions import Algorithm, dp_replicability, replicable_to_dp
 from holdfast.replicable import Tape
 from holdfast.stability import DP, GoodCoins, Replicability, private_plan, selection_threshold
 
@@ -69,7 +69,7 @@ def test_exact_pure_privacy_on_all_data_of_up_to_six_binary_rows(epsilon, beta, 
     assert private.outcomes == (0, 1)
     assert 2 <= private.rows_needed <= 6
     for tape in (Tape("a"), Tape("b")):
-        votes = [election(_vote, private, rows, tape) for rows in data(private.rows_needed)]
+        votes = [election(private, rows, tape) for rows in data(private.rows_needed)]
         table = np.array([vote.law((0, 1)) for vote in votes])
         assert exact_epsilon(table, private.rows_needed) <= epsilon + 1e-9
         twin = np.array([vote.law((0, 1), weight=2.0 * epsilon) for vote in votes])

@@ -15,7 +15,7 @@ from reductions_oracles import LEVEL, hockey_stick, lower_limit
 from scipy import stats
 
 from holdfast.errors import InvalidArgument
-from holdfast.reductions import Algorithm, _vote, item_to_user_level
+from holdfast.reductions import Algorithm, item_to_user_level
 from holdfast.replicable import Tape
 from holdfast.stability import DP, GoodCoins, Replicability
 
@@ -26,7 +26,7 @@ HOLDINGS = [*itertools.product((0, 1), repeat=2), ()]
 def exact_user_epsilon(users: Algorithm, tape: str, weight: float | None = None) -> float:
     """The ε of the output's exact law given the tape, over all data and all replacements of one user."""
     laws = {
-        data: election(_vote, users, data, Tape(tape)).law((0, 1, None), weight=weight)[:2]
+        data: election(users, data, Tape(tape)).law((0, 1, None), weight=weight)[:2]
         for data in itertools.product(HOLDINGS, repeat=users.rows_needed)
     }
     return max(
@@ -78,7 +78,7 @@ def test_exact_approximate_privacy_of_users(name):
     assert 2 <= users.rows_needed <= 6
     items = range(4 if users.rows_needed < 5 else 2)
     votes = {
-        people: election(_vote, users, [(held,) for held in people], Tape("a"))
+        people: election(users, [(held,) for held in people], Tape("a"))
         for people in itertools.product(items, repeat=users.rows_needed)
     }
 
@@ -142,7 +142,7 @@ def test_the_compiled_algorithm_has_the_law_that_was_checked(seed):
     echo = replace(response(0.3), probabilities=lambda rows: [0.0, 1.0] if rows[0] else [1.0, 0.0])
     users = item_to_user_level(echo, rows_a_user=2, epsilon=2.0, beta=0.6, simulation=True)
     people = [(1, 1)] * users.rows_needed
-    used = election(_vote, users, people, Tape("x"))
+    used = election(users, people, Tape("x"))
     trials = 500
     hits = sum(users(people, Tape(seed).branch(number)) for number in range(trials))
     assert stats.binomtest(hits, trials, float(used.law((0, 1))[1])).pvalue > LEVEL
@@ -153,7 +153,7 @@ def test_short_users_have_no_vote():
     users = item_to_user_level(response(0.3), rows_a_user=50, epsilon=0.2)
     rows = [list(block) for block in np.random.default_rng(0).integers(0, 2, (users.rows_needed, 50))]
     rows[3] = []
-    ballots = election(_vote, users, rows, Tape("x")).ballots
+    ballots = election(users, rows, Tape("x")).ballots
     assert [place for place, ballot in enumerate(ballots) if ballot == (None,)] == [3]
 
 

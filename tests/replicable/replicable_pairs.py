@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 PAIRS = 10_000
 
@@ -13,6 +15,17 @@ def pairs_of_counts(rng, n, law, pairs=PAIRS):
     law = np.asarray(law, dtype=float)
     law = law / law.sum()
     return rng.multinomial(n, law, size=pairs), rng.multinomial(n, law, size=pairs)
+
+
+def divergence(share, truth):
+    """kl(share ‖ truth) of two coins, in nats."""
+    return float(special.rel_entr(share, truth) + special.rel_entr(1.0 - share, 1.0 - truth))
+
+
+def share_gap(n, variance):
+    """How far the shares of two samples lie apart in expectation, at most: a walk, or the fair coin's."""
+    walk = math.sqrt((4.0 * variance + 2.0 / n) / (math.pi * n))
+    return min(walk, 1.0 / math.sqrt(math.pi * (n + 0.25)))
 
 
 def not_above(count, trials, limit):

@@ -2,19 +2,66 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import pickle
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from estimation_limits import PAIRS, lower_limit, upper_limit
 from scipy.special import bdtr
 
+from contracts.tapes import CountThreshold, rigged
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Result, Tape, amplify, histogram, round_to_grid
-from holdfast.replicable._amplify import _best, _plan
 from holdfast.stability import Replicability
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an amplified algorithm runs, and the thresholds that its tape draws for those who differ."""
+
+    runs: int
+    branches: int
+    threshold: CountThreshold
+
+
+def _first_branch_echoes(row, tape):
+    """The row itself on the first branch; on all later ones an output on which everybody agrees."""
+    return row[0] if "amplify 0/" in str(tape) else "refused"
+
+
+def _most_dissent(strong, coin):
+    """How many runs may differ on the first branch, if the tape's coin is this one."""
+    few, many = 0, (strong.runs - 1) // 2 + 1
+    while many - few > 1:
+        dissent = (few + many) // 2
+        rows = ["dissent"] * dissent + ["answer"] * (strong.runs - dissent)
+        accepted = strong(rows, rigged(coin)) == "answer"
+        few, many = (dissent, many) if accepted else (few, dissent)
+    return few
+
+
+def _planned(strong):
+    low, high = (_most_dissent(strong, coin) for coin in (0.0, 1.0))
+    return Plan(strong.runs, strong.branches, CountThreshold(strong.runs, low, high))
+
+
+def _plan(rho, target):
+    return _planned(amplify(_first_branch_echoes, rho=rho, target=target, rows=1))
+
+
+def test_the_thresholds_are_those_of_the_lemma():
+    strong = amplify(_first_branch_echoes, rho=0.1, target=0.05, rows=1)
+    threshold = _planned(strong).threshold
+    assert 0.1 * strong.runs < threshold.low < threshold.high < strong.runs / 2
+    for coin in np.arange(1, 20) / 20:
+        assert _most_dissent(strong, coin) == threshold(coin)
+    for tape in map(Tape, range(5)):
+        most = threshold(tape.branch("amplify 0").branch("threshold").uniforms(1)[0])
+        for dissent, answer in ((most, "answer"), (most + 1, "refused")):
+            rows = ["dissent"] * dissent + ["answer"] * (strong.runs - dissent)
+            assert strong(rows, tape) == answer
 
 
 def _agreement(rng, plan, shares, pairs, *, private=False):
@@ -22,12 +69,11 @@ def _agreement(rng, plan, shares, pairs, *, private=False):
 
     Returns how many pairs differ and how many first laboratories accept some branch.
     """
-    thresholds = plan.threshold
     answer = np.full((2, pairs), -1)
     for number in range(plan.branches):
         share = shares(rng, pairs)
         coins = rng.uniform(size=(2 if private else 1, pairs))
-        dissent = thresholds(coins)
+        dissent = plan.threshold(coins)
         for side in range(2):
             canonical = rng.binomial(plan.runs, share)
             allowed = dissent[side if private else 0]
@@ -59,12 +105,14 @@ def _laws(rho):
 
 @pytest.mark.parametrize(("rho", "target"), [(0.1, 0.05), (0.05, 0.01), (0.2, 0.1)])
 @pytest.mark.parametrize("law", _laws(0.1))
-def test_ten_thousand_pairs_at_the_smallest_size(rho, target, law, rng):
+def test_many_pairs_at_the_smallest_size(rho, target, law, rng):
     plan = _plan(rho, target)
     shares = _laws(rho)[law]
-    differ, accepted = _agreement(rng, plan, shares, PAIRS)
-    assert upper_limit(differ, PAIRS) <= target
-    assert accepted >= 0.99 * PAIRS
+    # Of 10,000 pairs so many differ by chance that one seed in fifteen would refute a target of 0.01.
+    pairs = 4 * PAIRS
+    differ, accepted = _agreement(rng, plan, shares, pairs)
+    assert upper_limit(differ, pairs) <= target
+    assert accepted >= 0.99 * pairs
     once = sum(int((rng.uniform(size=PAIRS) < 2.0 * p * (1.0 - p)).sum()) for p in (shares(rng, PAIRS),))
     assert lower_limit(once, PAIRS) > target * 0.9, "a single run should be about as replicable as rho says"
 
@@ -74,7 +122,7 @@ def test_private_thresholds_and_few_runs_are_caught(rng):
     shares = _laws(0.1)["wavering"]
     differ, _ = _agreement(rng, plan, shares, PAIRS, private=True)
     assert lower_limit(differ, PAIRS) > 0.02
-    few = dataclasses.replace(plan, runs=25, low=5, high=10)
+    few = Plan(25, plan.branches, CountThreshold(25, 5, 10))
     differ, _ = _agreement(rng, few, shares, PAIRS)
     assert lower_limit(differ, PAIRS) > 0.02
 
@@ -146,10 +194,11 @@ def test_too_few_rows_and_best_effort(rng):
 
 @pytest.mark.parametrize("law", ["wavering", "hostile"])
 def test_fewer_runs_keep_their_weaker_promise(law, rng):
-    plan = _best(600, 0.2, 0.05)
+    weaker = amplify(_first_branch_echoes, rho=0.2, target=0.05, rows=1).reduced(600)
+    plan = _planned(weaker)
     differ, _ = _agreement(rng, plan, _laws(0.2)[law], PAIRS)
-    assert 0.05 < plan.rho < 0.2
-    assert upper_limit(differ, PAIRS) <= plan.rho
+    assert 0.05 < weaker.guarantee.rho < 0.2
+    assert upper_limit(differ, PAIRS) <= weaker.guarantee.rho
 
 
 def test_any_comparable_output_and_samples_in_parts(rng):
@@ -181,7 +230,8 @@ def test_a_data_frame_is_cut_by_rows():
 
 def test_sizes():
     runs = {
-        (rho, target): _plan(rho, target).runs for rho, target in ((0.1, 0.05), (0.1, 0.02), (0.01, 0.001))
+        (rho, target): amplify(_rounded_mean, rho=rho, target=target, rows=1).runs
+        for rho, target in ((0.1, 0.05), (0.1, 0.02), (0.01, 0.001))
     }
     assert list(runs.values()) == [547, 2_391, 4_699]
 

@@ -10,10 +10,11 @@ from replicable_pairs import not_above
 from scipy import stats
 
 from holdfast.errors import InvalidArgument
-from holdfast.replicable import compare_ways
-from holdfast.replicable._joint import joint_mean, known_mean_design, shares_design
+from holdfast.replicable import Tape, compare_ways, gaussian_mean, histogram
 
 ASK = {"rho": 0.1, "accuracy": 0.1}
+# One row is far too few: what it gives says what the full number of rows would be drawn with.
+FROM_ONE_ROW = {**ASK, "beta": 0.05, "tape": Tape("one row"), "best_effort": True}
 
 
 def rows_of(statistic, **ask):
@@ -65,8 +66,12 @@ def test_two_of_the_three_points_would_not_do():
 @pytest.mark.parametrize("k", [3, 10, 40])
 def test_one_joint_draw_of_shares_keeps_its_promise(k, rng):
     """Equal shares, the hardest law: mismatch by the exact distance of two normal laws, then the error."""
-    plan = shares_design(k, 0.1, 0.1, 0.05)
-    rows, noise = plan.rows, plan.width
+    rows = rows_of("histogram", dimension=k, **ASK)["joint draw"]
+    # Shares of two samples lie √(2(1 − 1/k)/n) apart on average, at most; ρ = 0.1.
+    noise = np.sqrt(2.0 * (1.0 - 1.0 / k) / rows) / np.sqrt(2.0 * np.pi) * 1.9 / 0.1
+    if k <= 20:
+        details = histogram([0], k, method="joint", **FROM_ONE_ROW).details
+        assert (details["needed"], details["width"]) == (rows, pytest.approx(noise, rel=1e-9))
     samples = rng.multinomial(rows, np.full(k, 1.0 / k), (2, 4000)) / rows
     apart = np.linalg.norm(samples[0] - samples[1], axis=1)
     distance = 2.0 * stats.norm.cdf(apart / (2.0 * noise)) - 1.0
@@ -78,8 +83,9 @@ def test_one_joint_draw_of_shares_keeps_its_promise(k, rng):
 
 @pytest.mark.parametrize("d", [1, 5, 20])
 def test_one_joint_draw_of_a_mean_keeps_its_promise(d, rng):
-    plan = joint_mean(d, 0.1, 0.1, 0.05)
-    rows, noise = plan.rows, plan.width
+    details = gaussian_mean(np.zeros((1, d)), covariance=np.eye(d), method="joint", **FROM_ONE_ROW).details
+    rows, noise = details["needed"], details["width"]
+    assert rows == rows_of("gaussian_mean", dimension=d, **ASK)["joint draw, covariance known"]
     apart = stats.chi.ppf((np.arange(10_000) + 0.5) / 10_000, d) * np.sqrt(2.0 / rows)
     distance = 2.0 * stats.norm.cdf(apart / (2.0 * noise)) - 1.0
     assert (2.0 * distance / (1.0 + distance)).mean() <= 0.1
@@ -105,7 +111,8 @@ def test_where_the_other_way_would_win():
         "rounding in turn": 15_145_114,
     }
     cheapest = {
-        d: known_mean_design(d, 0.1, 0.1, 0.05, "cheapest", of="test").method for d in (2, 12, 13, 20, 21)
+        d: gaussian_mean(np.zeros((1, d)), covariance=np.eye(d), **FROM_ONE_ROW).details["method"]
+        for d in (2, 12, 13, 20, 21)
     }
     assert cheapest == {2: "grid", 12: "grid", 13: "joint", 20: "joint", 21: "grid"}
     ways = {way.name: way for way in compare_ways("gaussian_mean", dimension=20, **ASK)}

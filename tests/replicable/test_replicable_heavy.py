@@ -8,12 +8,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from replicable_pairs import PAIRS, clearly_above, clearly_below, not_above, pairs_of_counts
-from scipy import stats
+from replicable_pairs import (
+    PAIRS,
+    clearly_above,
+    clearly_below,
+    divergence,
+    not_above,
+    pairs_of_counts,
+    share_gap,
+)
 
+from contracts.tapes import rigged
 from holdfast.errors import InvalidArgument, NotEnoughRows
-from holdfast.replicable import Tape, heavy_hitters, sample_size
-from holdfast.replicable._heavy import _design, item_name, item_order
+from holdfast.replicable import Tape, heavy_hitters, list_heavy_hitter, sample_size
 
 PROMISE = {"threshold": 0.2, "rho": 0.1, "beta": 0.01}
 
@@ -27,14 +34,21 @@ LAWS = {
 }
 
 
+def band(**promise):
+    """The least and the largest cutoff that a tape can choose."""
+    return [
+        heavy_hitters(["a"], tape=rigged(end), best_effort=True, **promise).details["cutoff"]
+        for end in (0.0, 1.0)
+    ]
+
+
 def _lists(law, rng, tape, *, private=False, fewer=1):
     chances = np.asarray(LAWS[law], dtype=float)
     chances = chances / chances.sum()
-    design = _design(0.2, 0.1, 0.1, 0.01)
-    rows = design.rows // fewer
+    rows, (low, high) = sample_size("heavy_hitters", **PROMISE) // fewer, band(**PROMISE)
     first, second = (counts / rows for counts in pairs_of_counts(rng, rows, chances))
-    cutoffs = design.low + (design.high - design.low) * tape.uniforms(PAIRS)[:, None]
-    others = design.low + (design.high - design.low) * tape.branch("private").uniforms(PAIRS)[:, None]
+    cutoffs = low + (high - low) * tape.uniforms(PAIRS)[:, None]
+    others = low + (high - low) * tape.branch("private").uniforms(PAIRS)[:, None]
     return first >= cutoffs, second >= (others if private else cutoffs), chances
 
 
@@ -62,34 +76,27 @@ def test_the_hostile_law_uses_a_good_part_of_the_bound_and_a_quarter_of_the_rows
 
 
 def test_the_simulation_is_the_statistic(rng):
-    design = _design(0.2, 0.1, 0.1, 0.01)
+    rows, (low, high) = sample_size("heavy_hitters", **PROMISE), band(**PROMISE)
     for i in range(10):
         tape = Tape(i)
-        counts = rng.multinomial(design.rows, [0.12, 0.15, 0.17, 0.19, 0.21, 0.16])
+        counts = rng.multinomial(rows, [0.12, 0.15, 0.17, 0.19, 0.21, 0.16])
         items = np.repeat([f"item {k}" for k in range(6)], counts)
         result = heavy_hitters(rng.permutation(items), tape=tape, **PROMISE)
-        cutoff = design.low + (design.high - design.low) * tape.branch("heavy_hitters").uniforms(1)[0]
-        assert list(result) == [f"item {k}" for k in range(6) if counts[k] / design.rows >= cutoff]
-        assert result.details["cutoff"] == cutoff
+        cutoff = result.details["cutoff"]
+        drawn = tape.branch("heavy_hitters").uniforms(1)[0]
+        assert cutoff == pytest.approx(low + (high - low) * drawn, rel=1e-12)
+        assert list(result) == [f"item {k}" for k in range(6) if counts[k] / rows >= cutoff]
 
 
-@given(
-    n=st.integers(50, 3000),
-    cut=st.floats(0.02, 0.4),
-    items=st.lists(st.floats(0.001, 1.0), min_size=1, max_size=40),
-)
-def test_the_sum_over_items_is_bounded_by_its_value_at_the_lowest_cutoff(n, cut, items):
-    """Σ ∫ over cutoffs ≥ a of 2G(1−G) ≤ E|p1−p2| at p = a, divided by a, for shares that sum to one."""
-    from holdfast.replicable._rounding import share_gap
-
-    shares = np.array(items) / sum(items)
-    grid = np.arange(math.ceil(cut * n), n + 1)
-    below = stats.binom.cdf(grid[None, :] - 1, n, shares[:, None])
-    total = float((2.0 * below * (1.0 - below)).sum()) / n
-    partial = (grid[0] / n - cut) * float((2.0 * below[:, 0] * (1.0 - below[:, 0])).sum())
-    assert total - float((2.0 * below[:, 0] * (1.0 - below[:, 0])).sum()) / n + partial <= share_gap(
-        n, cut * (1.0 - cut)
-    ) / cut * (1 + 1e-9)
+def promised(rows, low, high, threshold, accuracy):
+    """How often two samples differ and how often a list is wrong, at most, for cutoffs in this band."""
+    lightest, heaviest = threshold - accuracy, threshold + accuracy
+    failure = math.exp(-rows * divergence(low, lightest)) / lightest
+    if heaviest < 1.0:
+        failure += math.exp(-rows * divergence(high, heaviest)) / heaviest
+    if rows * (low - lightest) < 1.0:
+        failure = 1.0
+    return min(1.0, share_gap(rows, low * (1.0 - low)) / low / (high - low)), min(1.0, failure)
 
 
 @given(
@@ -99,13 +106,24 @@ def test_the_sum_over_items_is_bounded_by_its_value_at_the_lowest_cutoff(n, cut,
     beta=st.floats(1e-6, 0.5),
 )
 def test_the_plan_keeps_its_promise_and_harder_promises_need_more_rows(threshold, share, rho, beta):
-    accuracy = share * threshold
-    design = _design(threshold, accuracy, rho, beta)
-    assert design.mismatch(design.rows) <= rho
-    assert design.failure(design.rows) <= beta
-    assert threshold - accuracy <= design.low < design.high <= min(1.0, threshold + accuracy)
-    assert _design(threshold, accuracy, rho / 2, beta).rows >= design.rows
-    assert _design(threshold, accuracy, rho, beta / 2).rows >= design.rows - 1
+    promise = {"threshold": threshold, "accuracy": share * threshold, "rho": rho, "beta": beta}
+    rows, (low, high) = sample_size("heavy_hitters", **promise), band(**promise)
+    mismatch, failure = promised(rows, low, high, threshold, share * threshold)
+    assert mismatch <= rho * (1 + 1e-6)
+    assert failure <= beta * (1 + 1e-6 + 1e-14 * rows)  # a divergence is right to 16 digits
+    assert threshold * (1 - share) <= low < high <= min(1.0, threshold * (1 + share) * (1 + 1e-15))
+    assert sample_size("heavy_hitters", **{**promise, "rho": rho / 2}) >= rows
+    assert sample_size("heavy_hitters", **{**promise, "beta": beta / 2}) >= rows - 1
+
+
+@given(rows=st.integers(1, 3000))
+def test_fewer_rows_promise_what_the_bounds_say_of_them(rows):
+    result = heavy_hitters(["a"] * rows, tape=Tape(1), best_effort=True, **PROMISE)
+    mismatch, failure = promised(rows, *band(**PROMISE), 0.2, 0.1)
+    assert (result.guarantee.rho, result.beta) == (
+        pytest.approx(mismatch, rel=1e-9),
+        pytest.approx(failure, rel=1e-9),
+    )
 
 
 def test_items_may_be_texts_numbers_or_tuples_and_come_sorted():
@@ -117,17 +135,51 @@ def test_items_may_be_texts_numbers_or_tuples_and_come_sorted():
     assert heavy_hitters([1, 1.0, True, np.int64(1)] * 500, **promise) == (1,)
 
 
+def assert_counted_apart_or_together(item, other):
+    """Different items count apart; equal ones count as one, with one place in the tape's order of names."""
+    found = heavy_hitters([item] * 5 + [other] * 5, tape=rigged(0.0), best_effort=True, **PROMISE)
+    assert len(found) == 1 + (item != other)
+    if item == other:
+        ask = {"eta": 0.9, "rho": 0.5, "beta": 0.5, "best_effort": True}
+        for i in range(5):
+            first, second = (
+                list_heavy_hitter([[form, "x", "y", "z"]], tape=Tape(i), **ask) for form in (item, other)
+            )
+            assert first == second
+
+
 @given(
     st.lists(
         st.text(max_size=3) | st.integers() | st.floats(allow_nan=False, allow_infinity=False), max_size=4
     )
 )
-def test_different_items_have_different_names(items):
+def test_different_items_are_counted_apart_and_equal_ones_together(items):
     item = tuple(items)
     for other in (item[:-1], (*item, ""), tuple(map(str, items)), tuple(reversed(items)), (item,)):
-        assert (item_name(item) == item_name(other)) == (item == other)
-    backwards = items[::-1]
-    assert sorted(items, key=item_order) == sorted(backwards, key=item_order)
+        assert_counted_apart_or_together(item, other)
+    if items:
+        forwards, backwards = (
+            heavy_hitters(order, tape=rigged(0.0), best_effort=True, **PROMISE)
+            for order in (items, items[::-1])
+        )
+        assert forwards == backwards
+
+
+@pytest.mark.parametrize(
+    ("item", "other"),
+    [
+        (("a", "b"), ("atb",)),
+        (("a", 1), ("ai1",)),
+        ((1, ("a",)), (1, "a")),
+        ((1, "a"), (1.0, "a")),
+        (1, True),
+        (1, np.int64(1)),
+        (-0.0, 0),
+        ("1", 1),
+    ],
+)
+def test_items_that_are_easily_confused(item, other):
+    assert_counted_apart_or_together(item, other)
 
 
 def test_golden_heavy_hitters_never_change():

@@ -11,27 +11,40 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import bdtr
 
+from contracts.tapes import CountThreshold, rigged
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Tape, interior_point, learn_threshold, sample_size
-from holdfast.replicable._interior import _interior_plan, _learning_plan, coarsest
-from holdfast.replicable._rounding import CountThreshold
 
 DOMAIN = 1023
 LEARNING = {"accuracy": 0.1, "rho": 0.1, "beta": 0.05}
+
+
+def coarsest(low, high):
+    """The place in ``low`` … ``high`` whose successor is divisible by the highest power of two."""
+    powers = (1 << bits for bits in reversed(range((high + 1).bit_length())))
+    return next(place for power in powers if (place := (high + 1) // power * power - 1) >= low)
+
+
+def chosen(low, high):
+    """The interior point of rows at two places: fewer than half are dropped, so both places stay."""
+    rows = [low] * 10 + [high] * 10
+    return interior_point(rows, domain=2**41, rho=0.5, tape=Tape("t"), best_effort=True).value
 
 
 @given(st.integers(0, 300), st.integers(0, 300))
 def test_the_coarsest_place_is_the_one_with_the_highest_power_of_two(first, second):
     low, high = sorted((first, second))
     powers = {place: (place + 1) & -(place + 1) for place in range(low, high + 1)}
-    chosen = coarsest(low, high)
-    assert [place for place in powers if powers[place] >= powers[chosen]] == [chosen]
+    place = chosen(low, high)
+    assert [other for other in powers if powers[other] >= powers[place]] == [place]
+    assert place == coarsest(low, high)
 
 
 @given(st.integers(0, 2**40), st.integers(0, 2**40), st.integers(0, 2**40), st.integers(0, 2**40))
 def test_two_intervals_that_contain_each_others_choice_choose_the_same(a, b, c, d):
     first, second = sorted((a, b)), sorted((c, d))
-    mine, theirs = coarsest(*first), coarsest(*second)
+    mine, theirs = chosen(*first), chosen(*second)
+    assert (mine, theirs) == (coarsest(*first), coarsest(*second))
     if first[0] <= theirs <= first[1] and second[0] <= mine <= second[1]:
         assert mine == theirs
 
@@ -67,17 +80,60 @@ def test_walks_are_as_the_proof_of_the_lemma_has_them():
         left = 1.0 - taken
 
 
-@pytest.mark.parametrize(("n", "low", "high"), [(100, 0, 40), (1000, 50, 300), (50, 3, 3)])
-def test_thresholds_have_the_weights_of_the_lemma(n, low, high):
-    threshold = CountThreshold(n, low, high)
-    drawn, counts = np.unique(threshold(np.linspace(0.0, 1.0, 200_001)), return_counts=True)
-    assert drawn.tolist() == list(range(low, high + 1))
-    arc = math.asin(math.sqrt((high + 2) / (n + 1))) - math.asin(math.sqrt((low + 1) / (n + 1)))
-    weights = 1.0 / (2.0 * np.sqrt((drawn + 1.0) * (n - drawn))) / arc
-    assert (counts / 200_001 <= weights + 2e-5).all()
-    exact = bdtr(drawn, n, 0.3) @ (counts / 200_001)
-    assert exact <= threshold.below(0.3) <= exact + 0.02
-    assert 1.0 - exact <= threshold.above(0.3) + 1e-4
+def dropped_by(statistic, tape, rows):
+    """How many rows, or labels, a tape makes the statistic drop or contradict."""
+    x = np.zeros(rows, dtype=int)
+    if statistic == "interior_point":
+        result = interior_point(x, domain=DOMAIN, rho=0.1, tape=tape, best_effort=True)
+        return result.details["dropped"]
+    result = learn_threshold(x, x, domain=DOMAIN, tape=tape, best_effort=True, **LEARNING)
+    return result.details["allowed"]
+
+
+class Thresholds(CountThreshold):
+    """What the tape of a statistic draws on so many rows: its law, and what the law promises."""
+
+    def __init__(self, statistic, rows):
+        super().__init__(rows, 0, dropped_by(statistic, rigged(1.0), rows))
+
+    @property
+    def mismatch(self):
+        """At each ancestor of a point two samples part with probability 1/√(3(n+1)) / arc, at most."""
+        return (DOMAIN.bit_length() - 1) / math.sqrt(3.0 * (self.trials + 1)) / (self.ends[1] - self.ends[0])
+
+    def below(self, share):
+        """P(Bin(n, share) ≤ threshold)."""
+        return float(bdtr(self((np.arange(20_000) + 0.5) / 20_000), self.trials, share).mean())
+
+
+@pytest.mark.parametrize(
+    ("statistic", "rows", "branch"),
+    [
+        ("interior_point", 4_765, "interior point"),
+        ("interior_point", 1_200, "interior point"),
+        ("learn_threshold", 27_221, "learn threshold"),
+        ("learn_threshold", 6_000, "learn threshold"),
+    ],
+)
+def test_the_thresholds_are_those_of_the_lemma(statistic, rows, branch):
+    thresholds, coins = Thresholds(statistic, rows), (np.arange(200) + 0.5) / 200
+    assert [dropped_by(statistic, rigged(coin), rows) for coin in coins] == thresholds(coins).tolist()
+    assert dropped_by(statistic, rigged(0.0), rows) == 0
+    for tape in map(Tape, range(5)):
+        assert dropped_by(statistic, tape, rows) == thresholds(tape.branch(branch).uniforms(1)[0])
+
+
+def test_what_the_thresholds_promise_is_what_the_bounds_say():
+    for rows in (1_200, 2_500, 4_764):
+        thresholds = Thresholds("interior_point", rows)
+        result = interior_point([0] * rows, domain=DOMAIN, rho=0.1, tape=Tape("t"), best_effort=True)
+        exact = thresholds.mismatch + 4.0 * thresholds.below(0.5)
+        assert exact <= result.guarantee.rho <= exact * 1.02
+    for rows in (6_000, 27_220):
+        thresholds, x = Thresholds("learn_threshold", rows), np.zeros(rows)
+        result = learn_threshold(x, x, domain=DOMAIN, tape=Tape("t"), best_effort=True, **LEARNING)
+        assert result.guarantee.rho == pytest.approx(thresholds.mismatch, rel=1e-9)
+        assert 2.0 * thresholds.below(0.1) <= result.beta == 0.05
 
 
 def _hostile_interior():
@@ -114,12 +170,12 @@ def _interior_points(rng, law, rows, threshold, coins):
 @pytest.mark.parametrize("law", INTERIOR_LAWS)
 def test_ten_thousand_pairs_of_interior_points_at_the_smallest_size(law, rng):
     rows = sample_size("interior_point", domain=DOMAIN, rho=0.1)
-    promised, threshold = _interior_plan(rows, DOMAIN.bit_length() - 1)
+    threshold = Thresholds("interior_point", rows)
     coins = rng.uniform(size=PAIRS)
     first, low, high = _interior_points(rng, INTERIOR_LAWS[law], rows, threshold, coins)
     second, _, _ = _interior_points(rng, INTERIOR_LAWS[law], rows, threshold, coins)
     differ = int((first != second).sum())
-    assert promised <= 0.1
+    assert threshold.mismatch + 4.0 * threshold.below(0.5) <= 0.1
     assert lower_limit(differ, PAIRS) <= 0.1
     if law != "hostile":
         assert upper_limit(differ, PAIRS) <= 0.1
@@ -132,7 +188,7 @@ def test_ten_thousand_pairs_of_interior_points_at_the_smallest_size(law, rng):
 
 def test_a_quarter_of_the_rows_is_caught(rng):
     rows = sample_size("interior_point", domain=DOMAIN, rho=0.1) // 4
-    _, threshold = _interior_plan(rows, DOMAIN.bit_length() - 1)
+    threshold = Thresholds("interior_point", rows)
     coins = rng.uniform(size=PAIRS)
     first, second = (
         _interior_points(rng, INTERIOR_LAWS["hostile"], rows, threshold, coins)[0] for _ in range(2)
@@ -178,11 +234,12 @@ def _learned(rng, law, rows, threshold, coins):
 @pytest.mark.parametrize("law", LEARNING_LAWS)
 def test_ten_thousand_pairs_of_thresholds_at_the_smallest_size(law, rng):
     rows = sample_size("learn_threshold", domain=DOMAIN, **LEARNING)
-    promised, threshold = _learning_plan(rows, DOMAIN.bit_length() - 1, 0.1, 0.05)
+    threshold = Thresholds("learn_threshold", rows)
     coins = rng.uniform(size=PAIRS)
     first, second = (_learned(rng, LEARNING_LAWS[law], rows, threshold, coins) for _ in range(2))
     differ = int((first != second).sum())
-    assert promised <= 0.1
+    assert threshold.mismatch <= 0.1
+    assert 2.0 * threshold.below(0.1) <= 0.05
     assert lower_limit(differ, PAIRS) <= 0.1
     support = np.array(sorted(LEARNING_LAWS[law]))
     masses = np.array([LEARNING_LAWS[law][place] for place in support])

@@ -8,16 +8,54 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from replicable_pairs import PAIRS, clearly_above, clearly_below, not_above, pairs_of_counts
+from replicable_pairs import (
+    PAIRS,
+    clearly_above,
+    clearly_below,
+    divergence,
+    not_above,
+    pairs_of_counts,
+)
 from scipy import stats
 
 from contracts.examples import examples
+from contracts.tapes import rigged
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Tape, list_heavy_hitter, sample_size
-from holdfast.replicable._heavy import _harmonic, _list_design, item_name
 
 ETA, SIZE, RHO, BETA = 0.5, 8, 0.1, 0.01
 PROMISE = {"eta": ETA, "rho": RHO, "beta": BETA, "list_size": SIZE}
+
+
+def band(**promise):
+    """The least and the largest cutoff that a tape can choose."""
+    return [
+        list_heavy_hitter([["a"]], tape=rigged(end), best_effort=True, **promise).details["cutoff"]
+        for end in (0.0, 1.0)
+    ]
+
+
+def promised(rows, low, high, eta, size, harmonic):
+    """How often two samples differ and an item is wrong, at most, for cutoffs in this band.
+
+    ``harmonic`` bounds 1 + 1/2 + … + 1/k from above.
+    """
+    steps = math.ceil(2.0 * rows * high) + 1
+    theta = math.sqrt(2.0 / (math.pi * (steps + 6)))
+    leaving = math.sqrt(2.0 * (steps + 1) / math.pi) / (2.0 * rows) * harmonic(math.floor(size / low))
+    rare = 2.0 * rows * math.exp(-2.0 * rows * theta * (low - 0.5 / rows))
+    joining = math.log(max(1.0, size * max(1.0 / low, rare))) * math.exp(2.0 * theta) / (2.0 * rows * theta)
+    mismatch = (leaving + joining) / (high - low) + math.exp(-2.0 * rows * divergence(high, eta))
+    light = math.exp(-rows * divergence(low, eta / 2.0)) * size / (eta / 2.0)
+    if rows * (low - eta / 2.0) < 1.0:
+        light = 1.0
+    return min(1.0, mismatch), min(1.0, light + math.exp(-rows * divergence(high, eta)))
+
+
+def exact_harmonic(count):
+    if count > 10**5:  # Euler and Maclaurin, with an error below 1e-21
+        return math.log(count) + np.euler_gamma + 0.5 / count - 1.0 / (12.0 * count**2)
+    return math.fsum(1.0 / k for k in range(1, count + 1))
 
 
 def _chains(shares):
@@ -47,13 +85,12 @@ LAWS = {
 
 def _chosen(law, rng, tape, *, private=False, fewer=1, pairs=PAIRS):
     chances, lists = LAWS[law](rng)
-    plan = _list_design(ETA, SIZE, RHO, BETA)
-    rows = plan.rows // fewer
+    rows, (low, high) = sample_size("list_heavy_hitter", **PROMISE) // fewer, band(**PROMISE)
     samples = [counts @ lists / rows for counts in pairs_of_counts(rng, rows, chances, pairs)]
     truth = (chances / chances.sum()) @ lists
     found = []
     for sample, coins in zip(samples, (tape, tape.branch("private") if private else tape), strict=True):
-        cutoffs = plan.low + (plan.high - plan.low) * coins.uniforms(pairs)[:, None]
+        cutoffs = low + (high - low) * coins.uniforms(pairs)[:, None]
         order = coins.branch("order").uniforms(pairs * truth.size).reshape(pairs, truth.size)
         order = np.where(sample >= cutoffs, order, 2.0)
         found.append(np.where(order.min(axis=1) < 2.0, order.argmin(axis=1), -1))
@@ -103,21 +140,20 @@ def test_the_tail_of_a_walk_falls_as_the_bound_says(longest):
 
 
 def test_the_simulation_is_the_statistic(rng):
-    plan = _list_design(ETA, SIZE, RHO, BETA)
+    rows, (low, high) = sample_size("list_heavy_hitter", **PROMISE), band(**PROMISE)
     chances, lists = LAWS["geometric crowds"](rng)
     names = [f"item {i}" for i in range(lists.shape[1])]
     kinds = [[names[i] for i in np.flatnonzero(row)] for row in lists]
     for i in range(4):
-        counts = rng.multinomial(plan.rows, chances / chances.sum())
+        counts = rng.multinomial(rows, chances / chances.sum())
         sample = [kinds[k] for k in rng.permutation(np.repeat(np.arange(len(kinds)), counts))]
         tape = Tape(i)
         result = list_heavy_hitter(sample, tape=tape, **PROMISE)
         own = tape.branch("list_heavy_hitter")
-        cutoff = plan.low + (plan.high - plan.low) * own.uniforms(1)[0]
-        able = [
-            name for name, share in zip(names, counts @ lists / plan.rows, strict=True) if share >= cutoff
-        ]
-        words = own.named_words(map(item_name, able))
+        cutoff = result.details["cutoff"]
+        assert cutoff == pytest.approx(low + (high - low) * own.uniforms(1)[0], rel=1e-12)
+        able = [name for name, share in zip(names, counts @ lists / rows, strict=True) if share >= cutoff]
+        words = own.named_words(f"t{name}" for name in able)
         assert result.value == able[int(np.argmin(words))]
         assert list_heavy_hitter([list(reversed(kind)) for kind in sample], tape=tape, **PROMISE) == result
         assert list_heavy_hitter(sample + [["other"]] * 999, tape=tape, **PROMISE) == result
@@ -128,13 +164,19 @@ def test_the_simulation_is_the_statistic(rng):
     eta=st.floats(0.01, 0.95), size=st.integers(1, 10**6), rho=st.floats(0.01, 0.5), beta=st.floats(1e-6, 0.5)
 )
 def test_the_plan_keeps_its_promise_and_harder_promises_need_more_rows(eta, size, rho, beta):
-    plan = _list_design(eta, size, rho, beta)
-    assert plan.mismatch(plan.rows) <= rho
-    assert plan.failure(plan.rows) <= beta
-    assert eta / 2 < plan.low < plan.high < eta
-    assert _list_design(eta, 2 * size, rho, beta).rows >= plan.rows
-    assert _list_design(eta, size, rho / 2, beta).rows > plan.rows
-    assert _list_design(eta, size, rho, beta / 2).rows >= 0.98 * plan.rows  # the band is the best of a few
+    promise = {"eta": eta, "list_size": size, "rho": rho, "beta": beta}
+    rows, (low, high) = sample_size("list_heavy_hitter", **promise), band(**promise)
+    assert eta / 2 < low < high < eta
+    mismatch, failure = promised(rows, low, high, eta, size, exact_harmonic)
+    assert mismatch <= rho * (1 + 1e-6)
+    assert failure <= beta * (1 + 1e-6 + 1e-14 * rows)  # a divergence is right to 16 digits
+
+    def needed(**changed):
+        return sample_size("list_heavy_hitter", **{**promise, **changed})
+
+    assert needed(list_size=2 * size) >= rows
+    assert needed(rho=rho / 2) > rows
+    assert needed(beta=beta / 2) >= 0.98 * rows  # the band is the best of a few
 
 
 def test_the_size_grows_with_the_logarithm_of_the_list():
@@ -146,10 +188,18 @@ def test_the_size_grows_with_the_logarithm_of_the_list():
     assert np.allclose(np.diff(roots), np.diff(roots)[0], rtol=0.1)
 
 
-@given(st.integers(1, 5000))
-def test_the_harmonic_number_is_bounded_from_above(count):
-    exact = math.fsum(1.0 / k for k in range(1, count + 1))
-    assert exact <= _harmonic(count + 0.5) <= exact + 0.1
+@examples(20)
+@given(share=st.floats(0.4, 0.999), size=st.integers(1, 2000), eta=st.floats(0.3, 0.95))
+def test_fewer_lists_promise_what_the_bounds_say_of_them(share, size, eta):
+    """The harmonic number is bounded from above, by a tenth too much at most."""
+    promise = {"eta": eta, "list_size": size, "rho": 0.5, "beta": 0.5}
+    lists = math.ceil(share * sample_size("list_heavy_hitter", **promise)) - 1
+    result = list_heavy_hitter([["a"]] * lists, tape=Tape(1), best_effort=True, **promise)
+    ends = (*band(**promise), eta, size)
+    exact, failure = promised(lists, *ends, exact_harmonic)
+    most, _ = promised(lists, *ends, lambda count: exact_harmonic(count) + 0.1)
+    assert exact * (1 - 1e-12) <= result.guarantee.rho <= most
+    assert result.beta == pytest.approx(failure, rel=1e-9)
 
 
 def test_too_few_lists_are_refused_and_a_best_effort_says_what_it_can_promise():
