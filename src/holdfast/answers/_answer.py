@@ -105,8 +105,8 @@ class Answer(Record):
         )
 
     def to_brief_dict(self) -> dict[str, Any]:
-        """The same without the sentences that all answers share: of the certificate only the answer's
-        numbers."""
+        """The answer as plain values, without the sentences that all answers share: of the certificate only
+        the answer's numbers."""
         own = {"interval": self.certificate.interval, "numbers": plain(self.certificate.numbers)}
         return {**self.to_dict(), "certificate": own}
 

@@ -187,7 +187,7 @@ def _of_discoveries(
 
 
 def prior(prices: Iterable[Any], *, name: str = "prices") -> Finding:
-    """What the prior behind a question's prices sums to, at least: Σ exp(−price) over different outputs.
+    """A lower bound on the sum of the prior behind a question's prices: Σ exp(−price) over different outputs.
 
     ``prices`` are in nats, one for each output that the question could have; of infinitely many outputs, give
     as many as you like. A guard whose prices sum to more than 1 sells knowledge too cheaply.

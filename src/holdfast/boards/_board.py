@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 _METRICS = {"accuracy": (True, 0.0), "brier": (False, 1.0)}
 # In a line of the book about the finalists that a person chose: their keys.
 _CHOSEN = "chosen finalists"
-_NO_SEALED_PART = "This board has no sealed part; its standing is all there is."
+_NO_SEALED_PART = "This board has no sealed part, so it has no final. The standing is the result."
 
 
 class Board:
@@ -186,7 +186,7 @@ class Board:
 
     @property
     def labels_are_text(self) -> bool:
-        """Whether the labels are texts; predictions have to be, too."""
+        """Whether the labels are texts. Then predictions must be texts too."""
         return self._expected.text
 
     @property
@@ -245,8 +245,8 @@ class Board:
         return self._session.account.spent
 
     def submit(self, predictions: TableLike, *, asker: Asker = NOBODY) -> Submission:
-        """Score a table of ``predictions``. The same again cost nothing and say the same. ``asker`` says who
-        submits."""
+        """Score a table of ``predictions``. The same predictions again get the same result, at no cost.
+        ``asker`` says who submits."""
         return self._score(self._predictions.check(predictions, asker.name), asker)
 
     def take_in(
@@ -265,7 +265,8 @@ class Board:
 
     def score(self, key: str, *, asker: Asker | None = None) -> Submission:
         """Score the predictions that were taken in under ``key``: reserve, read, record, release. The
-        submission stays that of whoever submitted it; ``asker`` says who pays, if that is somebody else."""
+        submission still belongs to the person who submitted it; ``asker`` says who pays, if that is another
+        person."""
         submission = self._predictions.read(key)
         return self._score(submission, Asker(submission.by) if asker is None else asker)
 
@@ -325,7 +326,7 @@ class Board:
 
         def line() -> dict[str, Any] | None:
             if self.finished:
-                raise QueryRejected("The final was held; its finalists cannot be changed any more.")
+                raise QueryRejected("The final is over; the finalists cannot be changed any more.")
             self._read_book()
             if self._chosen.get(by, ()) == chosen:
                 return None
@@ -343,8 +344,8 @@ class Board:
             return self._chosen.get(by, ())
 
     def final(self, finalists: Sequence[str] | None = None) -> tuple[FinalScore, ...]:
-        """Score the ``finalists`` on the sealed part, once. Unless their keys are given these are the
-        submissions that each person chose, and the best of whoever chose none: of equal ones the latest.
+        """Score the ``finalists`` on the sealed part, once. Without keys these are the submissions that each
+        person chose. For a person who chose none it is their best one; of equal ones, the latest.
 
         The finalists are written down before the sealed rows are read, and nobody else is ever scored on
         them; asking again returns the same.
@@ -379,7 +380,8 @@ class Board:
             keys = self._finalists() if finalists is None else list(dict.fromkeys(finalists))
             if not keys:
                 raise QueryRejected(
-                    "There is nobody to score: no submission has beaten the start, and nobody chose one."
+                    "There is no submission to score: none is better than the start, and nobody chose a "
+                    "finalist."
                 )
             for key in keys:
                 self._predictions.read(key)

@@ -166,7 +166,7 @@ class Predictions:
             whole = all(isinstance(value, (bool, int, np.bool_, np.integer)) for value in values)
             return self._numbers(np.array(values, dtype=np.int64 if whole else np.float64))
         except OverflowError:
-            raise QueryRejected("A prediction is a whole number that 64 bits do not hold.") from None
+            raise QueryRejected("A prediction is a whole number that does not fit into 64 bits.") from None
 
     def _numbers(self, values: NDArray[Any]) -> NDArray[Any]:
         """The same numbers in the same form: whole where all are."""

@@ -69,7 +69,7 @@ class Submission(Record):
 
     @property
     def better(self) -> bool:
-        """Whether it beat the best there was."""
+        """Whether it is better than the best submission before it."""
         return self.margin is not None or (self.compared_with is None and self.steps > 0)
 
 

@@ -64,11 +64,13 @@ def _lead(story: Story) -> str:
 
 def _claim(claim: Claim) -> str:
     about = {
-        "Plain averages": "of every row, with an exact 95% interval that takes no notice of the search",
-        "One holdout, used once": "a third of the rows turns the coins; the others say once how often the "
-        "vote is right",
+        "Plain averages": "of every row, with an exact 95% interval that ignores the search",
+        "One holdout, used once": (
+            "a third of the rows chooses the direction of each coin; "
+            "the others measure once how often the vote is right"
+        ),
         "Holdfast": "the same questions, guesses from its training third",
-        "Holdfast, attacked": "guesses on the edges of its cells, so that every answer gives away one bit",
+        "Holdfast, attacked": "guesses on the edges of its cells, so that every answer reveals one bit",
     }[claim.who]
     kind = "holds" if claim.holds else "misses"
     missed = f"{claim.missed:,} of the single coins miss" if claim.missed else "all single coins hold too"

@@ -32,7 +32,9 @@ def _connected(command: _Command) -> _Command:
             show_default=True,
             help="The address of the service.",
         ),
-        click.option("--token", envvar="HOLDFAST_TOKEN", help="An owner's token. Better set HOLDFAST_TOKEN."),
+        click.option(
+            "--token", envvar="HOLDFAST_TOKEN", help="An owner's token. It is safer to set HOLDFAST_TOKEN."
+        ),
         click.option("--json", "as_json", is_flag=True, help="Print data instead of words."),
     )
     for option in reversed(options):

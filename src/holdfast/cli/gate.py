@@ -50,7 +50,7 @@ _SERVICE = (
         "service",
         help="The address of a service that keeps the gate. GATE is then the name of the gate.",
     ),
-    click.option("--token", envvar="HOLDFAST_TOKEN", help="A token. Better set HOLDFAST_TOKEN."),
+    click.option("--token", envvar="HOLDFAST_TOKEN", help="A token. It is safer to set HOLDFAST_TOKEN."),
 )
 _NAME = click.option(
     "--name",

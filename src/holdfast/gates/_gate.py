@@ -181,7 +181,7 @@ class Gate:
 
     @classmethod
     def at(cls, ledger: str | Path | Book) -> Gate:
-        """Go on with a gate that was opened before; everything about it is in its account book.
+        """Continue a gate that was opened before; its account book has everything about it.
 
         Args:
             ledger: where the account is kept: a path, a PostgreSQL URL or a Book.
@@ -295,8 +295,8 @@ class Gate:
 
     def needed_gain(self, baseline: float = 0.0) -> float:
         """The smallest observed gain that the next candidate is promoted for, if it fixes four tasks for each
-        that it breaks; infinity where none is. With clusters this counts each cluster as one task, so it is
-        a guide and not exact.
+        that it breaks; infinity if no gain is enough. With clusters this counts each cluster as one task, so
+        it is a guide and not exact.
 
         Args:
             baseline: the incumbent's score. It limits how many tasks can be fixed.
@@ -311,7 +311,7 @@ class Gate:
         )
 
     def status(self) -> dict[str, Any]:
-        """What a person wants to know before submitting: everything here is public."""
+        """What a person needs to know before submitting. Everything here is public."""
         needed = self.needed_gain()
         versions, balance = self.promotions, self._session.balance
         submissions = balance.confirmed + balance.surprised - self._promotions.declared
@@ -370,8 +370,8 @@ class Gate:
         if name is None and sealed:
             raise QueryRejected(
                 "Sealed scores need a name for the candidate, such as a commit. Without one the same scores "
-                "would have the same verdict again, and that would tell whether two candidates' scores are "
-                "equal."
+                "would have the same verdict again, and that would reveal whether two candidates' scores "
+                "are equal."
             )
         if name is None:
             key = f"scores {hmac.new(self._book.secret, candidate.to_bytes(), 'sha256').hexdigest()}"
@@ -392,8 +392,8 @@ class Gate:
         count = checks.whole(scores, "scores", of="Gate.declare_seen")
         if not self._definition.binary:
             raise QueryRejected(
-                "Seen scores can be paid for where every score is 0 or 1: a total of fractions has too many "
-                "values. Keep the scores sealed (holdfast gate run), or submit every candidate."
+                "Seen scores can be paid for only if every score is 0 or 1: a total of fractions has too "
+                "many values. Keep the scores sealed (holdfast gate run), or submit every candidate."
             )
         nats = count * math.log(len(self.tasks) + 1)
         with self._session.turn(), reader() as process:
@@ -411,7 +411,7 @@ class Gate:
         raise BookError("Other processes declared scores at the same time. Try again; nothing was charged.")
 
     def report(self) -> GateReport:
-        """Close the gate for good, then tell the exact score of every version and its gain over the first.
+        """Close the gate for good, then show the exact score of every version and its gain over the first.
 
         Asking again returns the same report.
         """
@@ -424,7 +424,7 @@ class Gate:
 
             fixed = self._session.close_for_report(_REPORT, body, permit=None)
             if fixed is None:
-                raise Closed("The gate is closed: there is no report without a gate that is open.")
+                raise Closed("The gate is closed, so it cannot give a report any more.")
             self._promotions.follow()
             versions = tuple(self._promotions.versions[: fixed["versions"]])
             if self._session.told(_REPORTED) is None:

@@ -137,8 +137,8 @@ class Candidate:
         values = np.array([_average(by_task[task]) for task in ids])
         if not ((values >= 0) & (values <= 1)).all():
             raise QueryRejected(
-                "Every score must be a number from 0 to 1, and at least one here is not. It is not said "
-                "which, because scores are sealed. Divide points by the most that a task can have."
+                "Every score must be a number from 0 to 1, and at least one here is not. This message does "
+                "not say which, because scores are sealed. Divide points by the most that a task can have."
             )
         if given.outputs is None:
             return cls(values, None)

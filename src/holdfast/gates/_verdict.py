@@ -429,5 +429,5 @@ def report_words(
     return (
         f"{amount(submissions, 'submissions')} on {len(definition.ids):,} tasks, "
         f"{amount(promotions, 'promotions')}. With probability {definition.confidence:.12g} {hold}. The gate "
-        f"was closed before the scores were told: Holdfast account book {book[:16]}, line {line}."
+        f"was closed before the scores were shown: Holdfast account book {book[:16]}, line {line}."
     )

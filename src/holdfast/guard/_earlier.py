@@ -247,7 +247,7 @@ class EarlierRows:
         if content is None or not hmac.compare_digest(_named(content, book), body[KEPT]):
             raise BookError(
                 f"What the account book {book.name} keeps of the rows of earlier epochs was lost or changed, "
-                "so new rows cannot be compared with them. Bring the book back as it was."
+                "so new rows cannot be compared with them. Restore the book."
             )
         return _unpacked(content)
 

@@ -375,9 +375,9 @@ class Guard(ScoreVerbs["Predictions"]):
         nats: Sequence[float | None] | None = None,
         stop: bool = False,
     ) -> list[Answer | HoldfastError]:
-        """The same for questions of several people, who may be refused separately: each question has its
-        answer, or its refusal, in its place. ``nats`` says for each what it should cost, as in :meth:`ask`.
-        With ``stop`` nothing is asked after the first refusal."""
+        """Answer questions of several people, who may be refused separately: each question has its answer, or
+        its refusal, in its place. ``nats`` says for each what it should cost, as in :meth:`ask`. With
+        ``stop`` nothing is asked after the first refusal."""
         refused: dict[str, Exception] = {}
         wishes = [None] * len(questions) if nats is None else nats
         asked = [

@@ -39,9 +39,9 @@ class Closed(BookError):
 def closed_book(name: str, *, kept: bool = True) -> BookError:
     """The refusal of a book that was closed by its own process, and what to do."""
     if kept:
-        rest = "; what it says is kept. To go on, open a guard on the same data with the same ledger."
+        rest = "; its lines are kept. To continue, open a guard on the same data with the same ledger."
     else:
-        rest = ", and its account with it. An account that is to outlive its guard needs a ledger=path."
+        rest = ", and its account is gone. To keep an account after its guard is closed, give ledger=path."
     return BookError(f"The account book {name} was closed here{rest}")
 
 
@@ -156,7 +156,7 @@ class Balance:
         self._require_batch(event)
         self._require_before(event)
         if self.closed and event.kind == "reserve":  # What was reserved before may still be settled.
-            raise BookError(f"The account book goes on at line {event.sequence} after it was closed.")
+            raise BookError(f"The account book continues at line {event.sequence} after it was closed.")
         if event.kind == "reserve":
             if not (isinstance(body.get("micro_nats"), int) and body["micro_nats"] >= 0):
                 raise _unfit(event)

@@ -210,7 +210,9 @@ class _Checked:
             if event.kind == "checkpoint" and event.body["balance"] != json.loads(
                 canonical(self.balance.to_dict())
             ):
-                self._wrong(line.sequence, "sums", "the checkpoint is not what the lines before it add up to")
+                self._wrong(
+                    line.sequence, "sums", "the checkpoint differs from the sum of the lines before it"
+                )
             self.balance.apply(event)
         except (BookError, KeyError, TypeError, ValueError) as error:
             self._wrong(line.sequence, "sums", str(error))
@@ -219,7 +221,7 @@ class _Checked:
         """The signature at the end: it stands for all lines."""
         receipt = _receipt((self.ending or {}).get("head"))
         if receipt is None:
-            self._wrong(0, "signature", "the book carries no signature of how it ends")
+            self._wrong(0, "signature", "the end of the book is not signed")
         else:
             self.receipt(receipt, public_key, ending=True)
 
@@ -360,10 +362,10 @@ def _breaks(earlier: list[Line], later: list[Line]) -> Iterator[str]:
     """Every reason, in words, why the ``later`` book is not the next epoch of the ``earlier`` one."""
     link = EpochLink.in_opening(later[0].event().body) if later else None
     if not earlier or link is None:
-        yield "this book does not say that it is the epoch after another"
+        yield "this book does not say that it continues another book"
         return
     if link.before != _identity(earlier):
-        yield "this book is the epoch after another book than the one before it here"
+        yield "this book continues another book, and not the one that was given before it"
         return
     lines = {line.sequence: line for line in earlier}
     announcement = lines.get(link.line)
@@ -381,10 +383,10 @@ def _breaks(earlier: list[Line], later: list[Line]) -> Iterator[str]:
     if link.number != (1 if first is None else first.number) + 1:
         yield f"it says that it is epoch {link.number}, which is not the next one"
     if link.closed and not any(line.kind == "close" and line.sequence < link.line for line in earlier):
-        yield "it says that the account before it was closed for good, which was not so"
+        yield "it says that the account before it was closed for good, but that account was not"
     left_open = min(1.0, (0.0 if first is None else first.failure_before) + 1 - float(before["confidence"]))
     if link.failure_before < left_open:
-        yield "it counts less for the epochs before it than they left open"
+        yield "the failure probability that it counts for earlier epochs is less than theirs"
 
 
 @dataclass(frozen=True, repr=False)

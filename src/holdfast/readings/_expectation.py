@@ -281,7 +281,7 @@ def require_rows_enter(question: Question, looked: int, passing: int, rows: int)
     raise QueryRejected(
         f"None of {looked:,} training rows enters {question.text}: none passes the filter, or has a value. "
         "So hardly any protected row would, and the answer would say nothing. Check the filter on "
-        "guard.train. If it is meant, ask with a guess of your own: guess=..."
+        "guard.train. If you mean it, ask with a guess of your own: guess=..."
     )
 
 

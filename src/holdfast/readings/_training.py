@@ -29,7 +29,7 @@ MOST_GROUPS = 100
 _ROOM = 0.25
 
 OTHERS = "all others"
-NOT_SEEN = "Not seen in training, not asked."
+NOT_SEEN = "Not asked: it is not in the training rows."
 
 # A column with more different texts than this has names or ids: nobody can see which of them is misspelt.
 _MOST_TEXTS = 10_000
@@ -44,12 +44,12 @@ _NAMED = 3
 # enough.
 _OFTEN, _FEW, _BY_CHANCE = 1.2, 100, 0.05
 _REPEATED = (
-    "Rows repeat: of {:,} training rows {:,} are different. Equal rows are taken for draws of their own. If "
+    "Rows repeat: of {:,} training rows {:,} are different. Equal rows are counted as separate draws. If "
     "they are copies, or several rows about one person, the intervals are too narrow: leave the copies out, "
     "or say dependence=Clusters(...)."
 )
 
-_MEANT = "If it is meant, ask with a guess of your own: guess=..."
+_MEANT = "If you mean it, ask with a guess of your own: guess=..."
 
 
 class Hints:

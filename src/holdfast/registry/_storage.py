@@ -319,10 +319,7 @@ class Places:
             return source
         place = self._inside(source)
         if place is None:
-            raise Broken(
-                f"The file {shown(source)!r} is not in the folder of sources any more. Bring it back as it "
-                "was."
-            )
+            raise Broken(f"The file {shown(source)!r} is not in the folder of sources any more. Restore it.")
         return str(place)
 
     @contextmanager

@@ -137,7 +137,7 @@ def choice_design(problem: ChoiceProblem, rho: float, method: str = "best") -> C
     best = min(possible, key=lambda name: possible[name])
     width = ways[best].width(problem, possible[best])
     if width is None:
-        raise InvalidArgument("accuracy", "one that can be had", accuracy, of="choose")
+        raise InvalidArgument("accuracy", "one that can be reached", accuracy, of="choose")
     return ChoiceDesign(accuracy, rho, beta, possible[best], problem, best, ways[best], width)
 
 

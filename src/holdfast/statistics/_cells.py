@@ -244,7 +244,7 @@ class Cells:
         return same.around(*self.centre)
 
     def times(self, factor: float) -> Cells:
-        """So many times as many rows with the same distribution: what a small part predicts for a large
+        """``factor`` times as many rows with the same distribution: what a small part predicts for a large
         one.
 
         Args:

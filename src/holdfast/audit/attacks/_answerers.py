@@ -41,7 +41,7 @@ class AttackAnswer(Record):
 
 def naive(rows: Rows, *, failure: float | None = None) -> Answerer:
     """Plain averages over the same rows, again and again; with ``failure``, each with a Hoeffding interval
-    that takes no notice of the others.
+    that ignores the others.
 
     Args:
         rows: The rows.
