@@ -114,25 +114,25 @@ class _Starter:
     @contextlib.contextmanager
     def connected(self) -> Iterator[socket.socket]:
         """A channel to a new process."""
-        here, there = socket.socketpair()
-        with here:
-            with there, self._lock:
+        own_end, child_end = socket.socketpair()
+        with own_end:
+            with child_end, self._lock:
                 try:
-                    socket.send_fds(self._started(), [b"j"], [there.fileno()])
+                    socket.send_fds(self._started(), [b"j"], [child_end.fileno()])
                 except OSError:  # It was ended from outside; a new one serves as well.
                     self._stop()
-                    socket.send_fds(self._started(), [b"j"], [there.fileno()])
-            yield here
+                    socket.send_fds(self._started(), [b"j"], [child_end.fileno()])
+            yield own_end
 
     def _started(self) -> socket.socket:
         if self._control is None or self._process is None or self._process.poll() is not None:
             self._stop()
-            self._control, there = socket.socketpair()
-            with there:
+            self._control, child_end = socket.socketpair()
+            with child_end:
                 command = "import sys, holdfast.isolated as i; i.serve_forks(int(sys.argv[1]))"
                 self._process = subprocess.Popen(
-                    [sys.executable, "-c", command, str(there.fileno())],
-                    pass_fds=[there.fileno()],
+                    [sys.executable, "-c", command, str(child_end.fileno())],
+                    pass_fds=[child_end.fileno()],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,

@@ -239,11 +239,11 @@ def _travels(sent: Any, *, of_its_own: bool) -> bool:
 
     try:
         Look(_Nowhere()).dump(sent)
-    except _GeneratorInside as held:
+    except _GeneratorInside as generator:
         raise InvalidArgument(
             "workers",
-            f"1 for a function that holds a random generator of its own (a {held}); one that draws from the "
-            "generator or the tape that it is handed may have many",
+            f"1 for a function that holds a random generator of its own (a {generator}). A function that "
+            "draws from the generator or the tape that it receives may have many",
             "more",
         ) from None
     except Exception:  # an object may refuse with an error of any kind

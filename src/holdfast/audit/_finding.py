@@ -237,14 +237,14 @@ def claim_argument(value: Any, name: str, domain: str, *, of: str) -> float | No
     return None if value is None else checks.real(value, name, domain, of=of)
 
 
-def subject_of(name: str | None, *things: Any) -> str:
+def subject_of(name: str | None, *functions: Any) -> str:
     """What is audited, in words: the given name, or the names of the functions."""
-    return name or " and ".join(function_name(thing) for thing in things)
+    return name or " and ".join(function_name(function) for function in functions)
 
 
-def function_name(thing: Any) -> str:
+def function_name(function: Any) -> str:
     """A function's own name, without addresses, which differ from run to run."""
-    inner = getattr(thing, "func", thing)
+    inner = getattr(function, "func", function)
     return str(getattr(inner, "__qualname__", type(inner).__qualname__))
 
 

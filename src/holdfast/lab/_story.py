@@ -179,20 +179,20 @@ def tell(stones: Stones, *, seed: int = 0, progress: Progress | None = None) -> 
         return None if progress is None else lambda asked, _: progress(done + asked, total)
 
     guard = Guard(stones.table, split_seed=seed)
-    answered = []
+    answers = []
     for question in QUESTIONS:
-        answered.append(
+        answers.append(
             Told(question.words, guard.ask(question.asked), float(question.truth(stones.population)))
         )
         if progress is not None:
-            progress(len(answered), total)
+            progress(len(answers), total)
     before = guard.spent
     guarded = sign_attack(
-        guard, columns=columns, target="expensive", on_edge=False, progress=at(len(answered))
+        guard, columns=columns, target="expensive", on_edge=False, progress=at(len(answers))
     )
     pressed = Guard(stones.table, split_seed=seed)
     attacked = sign_attack(
-        pressed, columns=columns, target="expensive", progress=at(len(answered) + len(columns) + 1)
+        pressed, columns=columns, target="expensive", progress=at(len(answers) + len(columns) + 1)
     )
     shares, final = naive_sign_attack(stones)
     once = single_holdout(stones, _explored(stones, seed))
@@ -201,7 +201,7 @@ def tell(stones: Stones, *, seed: int = 0, progress: Progress | None = None) -> 
         population=len(stones.population),
         columns=len(columns),
         seed=seed,
-        told=tuple(answered),
+        told=tuple(answers),
         naive=Claim(
             who="Plain averages",
             value=final.value,

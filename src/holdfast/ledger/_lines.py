@@ -147,8 +147,8 @@ class Balance:
 
     def spent_by(self, person: str) -> int:
         """Micro-nats that one ``person`` spent or holds reserved."""
-        held = sum(int(body["micro_nats"]) for body in self.open.values() if body.get("by", "") == person)
-        return self.people.get(person, 0) + held
+        reserved = sum(int(body["micro_nats"]) for body in self.open.values() if body.get("by", "") == person)
+        return self.people.get(person, 0) + reserved
 
     def apply(self, event: Event) -> None:
         """Add one more line, an ``event``. A line that does not fit what came before is refused."""
@@ -264,10 +264,10 @@ class Balance:
 
     def copy(self) -> Balance:
         """An independent copy of the balance."""
-        same = copy(self)
-        same.people, same.open = dict(self.people), dict(self.open)
-        same.recent = {person: deque(times) for person, times in self.recent.items()}
-        return same
+        duplicate = copy(self)
+        duplicate.people, duplicate.open = dict(self.people), dict(self.open)
+        duplicate.recent = {person: deque(times) for person, times in self.recent.items()}
+        return duplicate
 
     def to_dict(self) -> dict[str, Any]:
         """What a checkpoint records; ``Balance(state)`` continues from it."""

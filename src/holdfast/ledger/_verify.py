@@ -108,15 +108,15 @@ def verify(
     if public_key is not None:
         public_key_of(public_key)
         checked.head(public_key)
-    held = list(receipts)
-    for receipt in held:
+    all_receipts = list(receipts)
+    for receipt in all_receipts:
         checked.receipt(receipt, public_key)
     spent, unit = checked.spent()
     return Verification(
         lines=len(checked.lines),
         spent=spent,
         signed=public_key is not None and "signature" not in {problem.kind for problem in checked.problems},
-        receipts=len(held),
+        receipts=len(all_receipts),
         problems=tuple(checked.problems),
         epoch=checked.epoch,
         unit=unit,
@@ -181,7 +181,7 @@ class _Checked:
         numbers = [line.sequence for line in self.lines if isinstance(line.sequence, int)]
         present = set(numbers)
         for expected in _gaps(present):
-            self._wrong(expected, "missing", f"line {expected} is not there")
+            self._wrong(expected, "missing", f"line {expected} is missing")
         highest = 0
         for number in numbers:
             if number <= highest:
@@ -231,13 +231,12 @@ class _Checked:
         if public_key is not None and not receipt.signed_by(public_key):
             self._wrong(receipt.sequence, "signature", f"{what} is not signed with this key")
             return
-        there = {line.sequence: line.digest for line in self.lines}
-        if receipt.sequence not in there:
-            words = (
-                f"{what} shows that the book had {receipt.sequence} lines; it ends at {max(there, default=0)}"
-            )
+        digests = {line.sequence: line.digest for line in self.lines}
+        if receipt.sequence not in digests:
+            last = max(digests, default=0)
+            words = f"{what} shows that the book had {receipt.sequence} lines; it ends at {last}"
             self._wrong(receipt.sequence, "cut", words)
-        elif there[receipt.sequence] != receipt.digest or there.get(1) != receipt.book:
+        elif digests[receipt.sequence] != receipt.digest or digests.get(1) != receipt.book:
             self._wrong(receipt.sequence, "changed", f"{what} was given for other lines than these")
 
     def _wrong(self, line: Any, kind: str, words: str) -> None:
@@ -340,14 +339,14 @@ def verify_epochs(
         receipts: Receipts that people hold for lines of any of these books.
     """
     exports = [read_lines(path) for path in paths]
-    held = list(receipts)
+    all_receipts = list(receipts)
     results = []
     for place, (path, lines) in enumerate(zip(paths, exports, strict=True)):
-        own = [receipt for receipt in held if _identity(lines) == receipt.book]
+        own_receipts = [receipt for receipt in all_receipts if _identity(lines) == receipt.book]
         if place == 0:
             identities = {_identity(other) for other in exports}
-            own += [receipt for receipt in held if receipt.book not in identities]
-        results.append(verify(path, public_key, receipts=own))
+            own_receipts += [receipt for receipt in all_receipts if receipt.book not in identities]
+        results.append(verify(path, public_key, receipts=own_receipts))
     for place, (earlier, later) in enumerate(pairwise(exports), start=1):
         problems = tuple(Problem(1, "epoch", words) for words in _breaks(earlier, later))
         results[place] = replace(results[place], problems=(*results[place].problems, *problems))

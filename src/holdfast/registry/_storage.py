@@ -148,7 +148,7 @@ class PostgresStore:
                     connection.execute("UPDATE holdfast_changes SET number = number + 1")
             return result
 
-        result: Rows = self._run(run, again=reads)
+        result: Rows = self._run(run, retry=reads)
         return result
 
     def make(self, schema: str) -> None:
@@ -166,11 +166,11 @@ class PostgresStore:
                 if text.strip():
                     connection.execute(text)
 
-        self._run(run, again=True)
+        self._run(run, retry=True)
 
     def changes(self) -> int:
         """A number that grows with every change, whichever machine makes it."""
-        return int(self._run(_changes, again=True))
+        return int(self._run(_changes, retry=True))
 
     def problem(self, patience: float) -> str | None:
         """Why the database cannot be used; None if it can."""
@@ -184,9 +184,9 @@ class PostgresStore:
         """Give the connections back."""
         self._database.close()
 
-    def _run(self, work: Callable[[Any], Any], *, again: bool) -> Any:
+    def _run(self, work: Callable[[Any], Any], *, retry: bool) -> Any:
         try:
-            return self._database.run(work) if again else self._database.run_once(work)
+            return self._database.run(work) if retry else self._database.run_once(work)
         except Unreachable as error:
             raise _unusable(error) from None
         except Exception as error:

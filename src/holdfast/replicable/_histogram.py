@@ -76,16 +76,18 @@ def histogram(
     _method(method, len(listed), of)
     if method == "joint":
         drawn = shares_design(*parameters)
-        kept = drawn.kept_by(len(values), best_effort=best_effort, what="A histogram with this promise")
+        kept_design = drawn.kept_by(
+            len(values), best_effort=best_effort, what="A histogram with this promise"
+        )
         coins = tape.branch("histogram").branch("joint")
         details = {"categories": tuple(listed), "method": method, "width": drawn.width, "needed": drawn.rows}
-        return kept.result(draw_shares(counts / kept.rows, drawn.width, coins), tape, details)
+        return kept_design.result(draw_shares(counts / kept_design.rows, drawn.width, coins), tape, details)
     design = _design(*parameters)
-    kept = design.kept_by(len(values), best_effort=best_effort, what="A histogram with this promise")
+    kept_design = design.kept_by(len(values), best_effort=best_effort, what="A histogram with this promise")
     uniforms = tape.branch("histogram").uniforms(design.categories - 1)
-    shares = round_shares(counts / kept.rows, design.width, uniforms)
+    shares = round_shares(counts / kept_design.rows, design.width, uniforms)
     details = {"categories": tuple(listed), "width": design.width, "needed": design.rows}
-    return kept.result(shares, tape, details)
+    return kept_design.result(shares, tape, details)
 
 
 def histogram_rows(

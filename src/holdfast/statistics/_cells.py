@@ -234,14 +234,14 @@ class Cells:
         around = self.around(*self.mean)
         powers = np.array([1.0, stretch, 1.0, stretch**2, stretch, 1.0])
         sides = np.array([stretch, 1.0])
-        same = replace(
+        at_old_centre = replace(
             around,
             sums=around.sums * powers,
             least=around.least * sides,
             greatest=around.greatest * sides,
             centre=(around.centre[0] + x, around.centre[1] + z),
         )
-        return same.around(*self.centre)
+        return at_old_centre.around(*self.centre)
 
     def times(self, factor: float) -> Cells:
         """``factor`` times as many rows with the same distribution: what a small part predicts for a large
