@@ -1,7 +1,7 @@
 """Work on content that somebody else wrote, in a process of its own with limits on memory and time.
 
 A file of a few kilobytes can need gigabytes once it is read. A process that reads it under a limit dies
-alone: the caller gets :class:`Exhausted` and goes on. To start Python and import pandas for each file would
+alone: the caller gets :class:`Exhausted` and continues. To start Python and import pandas for each file would
 take a second, so one small process is started once, imports what readers need, and forks for every job.
 
 This limits resources. It is no sandbox: the forked process may do what the caller may do.
@@ -175,7 +175,7 @@ def serve_forks(descriptor: int) -> None:
             if os.fork() == 0:
                 control.close()
                 with contextlib.suppress(BaseException), socket.socket(fileno=channels[0]) as channel:
-                    _work(channel)  # Whatever goes wrong, this process must not go on as its parent.
+                    _work(channel)  # Whatever goes wrong, this process must not continue as its parent.
                 os._exit(0)
             os.close(channels[0])
 

@@ -145,7 +145,7 @@ def _work(task: Task, bundle: Bundle) -> dict[int, Any]:
 
 
 def _here(task: Task, bundles: list[Bundle]) -> Finished:
-    """One after another; slow jobs are told of one by one."""
+    """One after another; slow jobs are reported one by one."""
     for bundle in bundles:
         results, begun = {}, time.monotonic()
         for place, job in bundle.items():
@@ -222,7 +222,7 @@ def _travels(sent: Any, *, of_its_own: bool) -> bool:
     """Whether another process can be given this: lambdas and closures can, an open connection cannot.
 
     What is sent only once must hold no generator: it would begin at the same state in every process, and the
-    same draws would be taken for new ones. A job may have one of its own.
+    same draws would be mistaken for new ones. A job may have one of its own.
     """
     import random
 

@@ -207,7 +207,7 @@ def test_a_dataset_moves_to_another_service(house, visit, tmp_path):
         panel.get_by_label("Public key of that service").fill(house.key)
         panel.get_by_role("button", name="Import the dataset").click()
         expect(there.locator("#administration-status")).to_have_text(
-            "arrived was imported. Its account goes on here."
+            "arrived was imported. Its account continues here."
         )
         expect(there.locator("#administration-problem")).to_be_hidden()
         expect(there.locator("#dataset-list")).to_contain_text("arrived")

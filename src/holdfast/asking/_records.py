@@ -28,8 +28,8 @@ class Planned(Protocol):
 
     @property
     def plan(self) -> dict[str, Any] | None:
-        """The public numbers by which the book tells this plan from others; None if the question is not read
-        again."""
+        """The public numbers by which the book distinguishes this plan from others; None if the question is
+        not read again."""
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ _MOST_FRESH = 256
 # Key in a line that repeats an answer: the question that was answered.
 _REPEATS = "repeats"
 
-_REPORTED = "It ended with a report. To go on, bring new rows and open the next epoch."
+_REPORTED = "It ended with a report. To continue, bring new rows and open the next epoch."
 _DIED = (
     "A process ended while it read the protected rows. This strategy has no price for a failure, so it "
     "closed the account. The answers given before keep their intervals."

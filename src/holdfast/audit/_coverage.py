@@ -32,8 +32,8 @@ from holdfast.workers import Workers
 
 @dataclass(frozen=True)
 class _Session:
-    """One trial: how many intervals were asked for, how many missed, whether the guard refused to go on, how
-    many claims were found, and how many of these are false."""
+    """One trial: how many intervals were asked for, how many missed, whether the guard refused to continue,
+    how many claims were found, and how many of these are false."""
 
     guard_factory: Callable[[np.random.Generator], Any]
     analyst: Callable[..., Iterable[Any]]

@@ -1,6 +1,6 @@
 """Circuits: functions of a few random bits, each standing for the law of its output.
 
-``Gates`` writes a circuit gate by gate, to be evaluated on strings and told as clauses to a solver.
+``Gates`` writes a circuit gate by gate, to be evaluated on strings and given as clauses to a solver.
 ``ToeplitzHash`` is pairwise independent hashing over GF(2): a random Toeplitz matrix and a random offset.
 """
 

@@ -435,7 +435,8 @@ def coins_argument(coins: Any, *, of: str) -> Coins:
 
 
 def part(coins: Coins, name: str) -> Coins:
-    """Coins for one use: a branch of a tape, whose draws are otherwise all the same; a generator goes on."""
+    """Coins for one use: a branch of a tape, whose draws are otherwise all the same; a generator continues
+    with new numbers."""
     return coins.branch(name) if isinstance(coins, Tape) else coins
 
 

@@ -79,7 +79,7 @@ class Board:
     Guarantee: with probability ``confidence`` all intervals and margins of the standing hold; with the same
     probability all intervals of the final hold. Neither rests on people not knowing which rows are sealed.
     Assumes: the labelled rows are independent draws from one distribution, and predictions were made without
-    them but for what the board released.
+    them, except for what the board released.
     Reference: docs/theory/code-guard.md, "Boards"; the sealed part is a fixed query for each finalist.
 
     >>> rng = np.random.default_rng(0)
@@ -164,7 +164,7 @@ class Board:
         self._seen = 0  # the line of the book up to which the following are known
         self._scored: list[Submission] = []  # in the order of the book
         self._better: list[Submission] = []  # those of the standing, in the same order
-        self._lines: dict[str, int] = {}  # the line that told each of these, by key
+        self._lines: dict[str, int] = {}  # the line that recorded each of these, by key
         self._promotions: dict[str, int] = {}  # how many promotions led to each of these, by key
         self._chosen: dict[str, tuple[str, ...]] = {}  # finalists that people chose
 

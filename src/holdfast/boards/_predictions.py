@@ -34,7 +34,7 @@ class Expected:
     """What a prediction has to be: a ``text``, or else a number; with ``unit``, one in [0, 1].
 
     With ``whole`` the target column can hold whole numbers (or booleans) only, by its type. Then a number
-    strictly between 0 and 1 is never right, and is taken for a probability.
+    strictly between 0 and 1 is never right, and is treated as a probability.
     """
 
     text: bool
@@ -72,7 +72,7 @@ class Checked:
 
 
 def fingerprint_of_ids(ids: Any) -> str:
-    """What tells these ids, in this order, from others."""
+    """What distinguishes these ids, in this order, from others."""
     return hashlib.sha256("\n".join(map(str, np.asarray(ids).tolist())).encode()).hexdigest()
 
 

@@ -327,7 +327,7 @@ def show_story(console: Console, story: Story, page: Path) -> None:
         f"lets all coins vote. How often is the vote right? The truth is {TRUTH:.0%}.",
         _claims(story, console.width),
         *(f"[bold]{sentence}[/]" for sentence in story.moral),
-        f"\nThe page: [bold]{escape(str(page))}[/]. To go on: [cyan]{escape(_program())} ask {stones}[/]",
+        f"\nThe page: [bold]{escape(str(page))}[/]. To continue: [cyan]{escape(_program())} ask {stones}[/]",
     ):
         console.print(part)
 

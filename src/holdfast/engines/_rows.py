@@ -411,7 +411,7 @@ class Rows:
 
         described = dict(self.schema.to_ibis(columns or self.columns[:1]).items())
         if unit is not None:
-            described.setdefault(unit, "string")  # Nothing is computed with it, so any type will do.
+            described.setdefault(unit, "string")  # Nothing is computed with it, so any type is right.
         return ibis.table(described, name=name or self._name)
 
     def _arrow(self, columns: Sequence[str] | None = None, most: int | None = None) -> Any:

@@ -94,8 +94,8 @@ class Gate:
             of scores (repeats, which are averaged), or :class:`holdfast.results.Results`.
         promise: "family" or "fdr".
         confidence: the probability that goes with the promise.
-        step: margins are stated in steps of this size; None takes about five tasks. A finer margin tells more
-            about the scores, so it costs more.
+        step: margins are stated in steps of this size; None takes about five tasks. A finer margin reveals
+            more about the scores, so it costs more.
         minimum: the smallest gain that counts. A candidate is promoted if it is shown to gain more than this.
         clusters: task id to cluster, where tasks of one cluster depend on each other. Cluster sizes are taken
             as given.
@@ -350,7 +350,7 @@ class Gate:
             scores: as for the incumbent: a mapping from task id to score, or Results.
             name: what the candidate is called, and known by.
             outputs: task id to what the candidate answered, or a digest of it. Sealed outputs on hidden
-                inputs are not compared: how many differ would tell about the inputs.
+                inputs are not compared: how many differ would reveal something about the inputs.
             sealed: whether the scores came here without anyone seeing them. Then the candidate needs a name,
                 and the verdict assumes less.
             asker: on whose behalf, where several people share one gate.
@@ -538,7 +538,7 @@ class Gate:
             steps = self._definition.steps_shown(candidate.values - incumbent.values, prepared.nats)
             if steps is None:
                 return -1
-            # In here, because only a promotion needs it: an error outside would tell of one free of charge.
+            # In here, because only a promotion needs it: an error outside would reveal one free of charge.
             keep(self._book, candidate.to_bytes())
             return steps
 

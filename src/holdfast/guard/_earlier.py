@@ -28,7 +28,7 @@ from holdfast.strategies import Setup
 
 Digests = NDArray[np.uint64]
 
-# Two independent tables are taken for copies with at most this probability, in each comparison.
+# Two independent tables are mistaken for copies with at most this probability, in each comparison.
 MISTAKEN = 1e-9
 # Copied rows are noticed if they are at least this share of the smaller table.
 LEAST_SHARE = 0.1

@@ -73,7 +73,7 @@ class Guard(ScoreVerbs["Predictions"]):
     refused, and intervals widen. ``ledger`` is a path: the account is kept there, and the next guard on the
     same data continues it. A question that takes the database more than ``seconds`` is stopped, and charged
     as a question that failed. Rows in a database and in large files stay where they are; there ``split_by``
-    names a column that decides who is set aside. Rows with the same value of it are taken for a cluster.
+    names a column that decides who is set aside. Rows with the same value of it are treated as a cluster.
     ``public_categories`` names the columns (True: all) whose declared categories are public, such as those of
     an ordered categorical or a polars Enum: ``guard.train`` then keeps them, and questions may compare them
     in their order. Elsewhere ``guard.train`` has the categories that its own rows use.

@@ -161,7 +161,7 @@ def analyse(
 
     ``fresh`` says how often a vote is right on rows that nobody asked about, and ``truth`` is what every
     question's answer should be where that is known. Once the holdout refuses, what would have been reported
-    is NaN, and the classifiers go on growing from the training part alone.
+    is NaN, and the classifiers continue to grow from the training part alone.
     """
     shares = train.shares()
     spread = 0.5 / np.sqrt(train.rows)

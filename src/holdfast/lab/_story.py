@@ -1,4 +1,4 @@
-"""One day of an analyst, told three times: with plain averages, with one untouched holdout, with a guard."""
+"""One day of an analyst, shown three times: with plain averages, with one untouched holdout, with a guard."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ NOT_SEEN = "Not asked: it is not in the training rows."
 
 # A column with more different texts than this has names or ids: nobody can see which of them is misspelt.
 _MOST_TEXTS = 10_000
-# From this likeness on, from 0 to 1, a text is taken for a misspelling of another ("Adelei", "Adelaide").
+# From this likeness on, from 0 to 1, a text counts as a misspelling of another ("Adelei", "Adelaide").
 _ALIKE = 0.7
 # At most so many texts of a long list are looked at.
 _MOST_MISSING = 20
@@ -49,7 +49,7 @@ _REPEATED = (
     "or say dependence=Clusters(...)."
 )
 
-_MEANT = "If you mean it, ask with a guess of your own: guess=..."
+_MEANT = "If the question is right, ask with a guess of your own: guess=..."
 
 
 class Hints:

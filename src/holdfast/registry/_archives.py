@@ -525,7 +525,7 @@ def _members(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _add_plain(archive: tarfile.TarFile, home: Path, tables: Path) -> list[dict[str, Any]]:
-    """Every other file of the service's folder, but for books and tables."""
+    """Every other file of the service's folder, except books and tables."""
     # A mark shows how far a book has come. It must not be kept with copies of the book.
     inside = (home / "books", home / "data", home / "marks", home / "owner-token", tables)
     subjects = []

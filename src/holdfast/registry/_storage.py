@@ -6,7 +6,7 @@ all of it is in tables of that database, so every machine that shares the books 
 Guarantee of :class:`Contents`, so that no rows get a second account: a table whose rows are those of a
 registered one, in any order, format, file or database, is refused, with a column that numbers them or
 without. So is a large table at the same place, or a large file of the same length and ends. Independent
-tables are taken for the same with probability at most 1e-9. A refusal says that two whole tables are the
+tables are mistaken for the same with probability at most 1e-9. A refusal says that two whole tables are the
 same. Only a person who holds such a table can cause it, so it reveals nothing new about protected rows.
 Tables that share only some rows are accepted: the owner must know that the rows are in no other table.
 Digests are made with a secret of the service, and are in no export.
@@ -468,7 +468,7 @@ class Contents:
         try:
             self.claim(open_rows(place), place, kind, name)
         except InvalidArgument as error:
-            _log.error("the %s %s goes on, though its rows are registered twice: %s", kind, name, error)
+            _log.error("the %s %s continues, though its rows are registered twice: %s", kind, name, error)
 
     def close(self) -> None:
         """Close the store."""

@@ -200,7 +200,8 @@ def _rounding(categories: int) -> tuple[Floats, Floats]:
     distances = np.linspace(0.0, categories / 4.0, CELLS + 1)
     if categories <= _EXACT:
         return distances, error_tail(categories)
-    # The error is at most max(ΣU⁺, ΣU⁻) for k − 1 uniforms on [−½, ½]: twice Chernoff's bound for one.
+    # The error is at most max(ΣU⁺, ΣU⁻) for k − 1 uniforms on [−½, ½]: twice Chernoff's bound for one of
+    # them.
     rates = np.geomspace(0.01, 10.0, 200)[:, None] * math.sqrt(_EXACT / categories)
     logs = (categories - 1) * np.log(0.5 + np.expm1(rates / 2.0) / rates) - rates * distances
     return distances, np.minimum(2.0 * np.exp(np.minimum(logs.min(axis=0), 0.0)), 1.0)
@@ -229,7 +230,7 @@ def round_shares(shares: npt.ArrayLike, width: float, coins: npt.ArrayLike) -> F
 
 # How far, in total variation, the nearest point of a randomly shifted lattice of shares is. In steps of the
 # lattice the error is a − ā for a = (0, V_1, …, V_{k−1}) with independent uniform V: the cell is {Σe = 0,
-# |e_i − e_j| ≤ 1}, and e − min e has uniform coordinates but for the least, which is 0.
+# |e_i − e_j| ≤ 1}, and e − min e has uniform coordinates except for the least, which is 0.
 CELLS = 4096
 _SLICE = 1 / 256
 _POINTS = 3000

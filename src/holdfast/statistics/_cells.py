@@ -2,7 +2,7 @@
 
 The rows that enter a question are divided by group and by where their values lie. Of each cell the count, the
 sums of the values and of their products, and the least and greatest values are read, as whole numbers. Any
-engine gives the same ones. From them follows, but for a very small rest, the sum of any smooth function of
+engine gives the same ones. From them follows, except for a very small rest, the sum of any smooth function of
 the values, such as the logarithm of a product of bets.
 """
 

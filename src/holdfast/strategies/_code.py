@@ -119,7 +119,7 @@ class PreparedCode:
 
     @property
     def plan(self) -> dict[str, Any]:
-        """The numbers by which the book tells this plan from others."""
+        """The numbers by which the book distinguishes this plan from others."""
         arms = self.reading.arms
         return {
             "guess": self.grid.guess,

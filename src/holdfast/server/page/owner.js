@@ -101,7 +101,7 @@ export async function deleteDataset(name) {
   return `${name} was deleted.`;
 }
 
-// Whoever takes the dataset away goes on where those are listed that are not served.
+// The owner who takes the dataset away continues where those are listed that are not served.
 async function leave(change) {
   const words = await change;
   if (words !== "") await page.notServed(words);
