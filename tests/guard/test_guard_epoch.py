@@ -327,7 +327,7 @@ def test_a_link_that_counts_too_little_is_named(week, path, tmp_path):
     second = first.next_epoch(week(300))
     opened = second._book.opening.body
     for change, says in (
-        ({"failure_before": 0.01}, "counts less"),
+        ({"failure_before": 0.01}, "is less than theirs"),
         ({"closed": True}, "closed for good"),
         ({"number": 3}, "not the next"),
         ({"line": 1}, "did not announce"),

@@ -130,7 +130,7 @@ class Story(Record):
         averages = (
             "Plain averages are right this time: with so few coins there is little to overfit."
             if self.naive.holds
-            else f"Plain averages took {self.naive.missed} coins for signals and gave their vote odds of "
+            else f"Plain averages mistook {self.naive.missed} coins for signals and gave their vote odds of "
             f"{self.luck} to be luck. It was luck."
         )
         end = "its intervals held" if self.held else "one interval missed, as may happen in 5 of 100 cases"

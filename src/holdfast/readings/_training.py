@@ -29,7 +29,7 @@ MOST_GROUPS = 100
 _ROOM = 0.25
 
 OTHERS = "all others"
-NOT_SEEN = "Not asked: it is not in the training rows."
+NOT_SEEN = "Not asked: not in the training rows."
 
 # A column with more different texts than this has names or ids: nobody can see which of them is misspelt.
 _MOST_TEXTS = 10_000
