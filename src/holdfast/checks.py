@@ -1,5 +1,5 @@
-"""One voice for bad arguments: every numeric argument passes through here and comes out as a plain Python
-number.
+"""The checks of arguments, with one form of error message. Every numeric argument is checked here and becomes
+a plain Python number.
 
 Comparisons are written ``if not low <= value <= high``, so that NaN fails every one of them.
 """

@@ -1,4 +1,4 @@
-"""Work on content that somebody else wrote, in a process of its own with limits on memory and time.
+"""Work on content from other people, in a process of its own with limits on memory and time.
 
 A file of a few kilobytes can need gigabytes once it is read. A process that reads it under a limit dies
 alone: the caller gets :class:`Exhausted` and continues. To start Python and import pandas for each file would

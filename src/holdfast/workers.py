@@ -1,14 +1,14 @@
-"""Many independent jobs: in order, in processes, or on a cluster, with the same results whoever does them.
+"""Many independent jobs: in order, in processes, or on a cluster, with the same results wherever they run.
 
 ``workers`` is everywhere one of
 
 * a whole number: so many processes of this machine, by joblib (1: no process but this one),
-* an executor of ``concurrent.futures``, yours to close,
+* an executor of ``concurrent.futures``, which you close yourself,
 * a ``dask.distributed.Client``,
 * the module ``ray`` after ``ray.init()``.
 
 A job carries everything it depends on, its randomness too (a seed or a branch of a tape of its own), so that
-its result cannot depend on who runs it, when, or beside what. The one thing out of reach is a linear algebra
+its result cannot depend on where, when or beside what it runs. The one thing out of reach is a linear algebra
 library that adds in another order when it has another number of threads; ``OMP_NUM_THREADS`` settles that.
 """
 

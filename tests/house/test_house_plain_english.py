@@ -59,6 +59,7 @@ BANNED = {
     r"\bfor want of\b": "because there is no",
     r"\bto be had\b": "available",
     r"\b(?:is|are|was|were|be) taken for\b": "counts as, is mistaken for",
+    r"(?m)^(?:<{7} .*|={7}|>{7} .*)$": "finish the merge",
 }
 
 
@@ -189,6 +190,7 @@ def test_messages_and_comments_are_read():
         "the others are told nothing",
         "each is read again for nothing",
         "equal rows are taken for draws",
+        "the old list\n=======\nthe new list",
     ],
 )
 def test_banned_turns_would_be_caught(text):

@@ -2,7 +2,7 @@
 them.
 
 Trials are independent. Their results are the same for any number of workers, and no finished trial is run
-twice. Two results are the same if the texts that write down all there is to a result are the same.
+twice. Two results are equal if the texts that record everything about them are equal.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Lower confidence bounds on ε at δ, for any two laws that can be sampled.
 
-An event that separates the two laws is chosen from samples of both, and tested on other samples. So which
-event is chosen does not matter for validity; it matters for power. So many candidates are tried: half-lines
-of every coordinate, of distances between coordinates, of the direction that separates the means and of an
+An event that separates the two laws is chosen from samples of both, and tested on other samples. So the
+choice of the event does not affect validity, only power. Therefore many candidates are tried: half-lines of
+every coordinate, of distances between coordinates, of the direction that separates the means and of an
 estimated likelihood ratio, and sets of single outputs.
 """
 

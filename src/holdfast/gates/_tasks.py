@@ -1,6 +1,6 @@
 """What a gate is about: its tasks and terms, and the scores of one version on them, kept beside its book.
 
-Everything a caller hands over is checked here, against public facts only. What does not fit is refused before
+Everything that a caller gives is checked here, against public facts only. What does not fit is refused before
 anything is charged, and no message names a score.
 """
 

@@ -1,7 +1,7 @@
 """What is kept of the rows of earlier epochs, and whether a new table contains rows of an earlier one.
 
 Digests of a bounded sample of rows are kept beside the book. They are made with a secret key and are in no
-export. The comparison rarely takes two independent tables for copies, whatever their laws are
+export. The comparison rarely mistakes two independent tables for copies, whatever their laws are
 (``docs/theory/epochs.md``, "Are the rows new?").
 """
 

@@ -1,7 +1,7 @@
 """The identity of a model: a digest of what a fitted model holds and of the code that it runs.
 
-The same fitted model is the same question, in this process and in the next one. The digest of a pickle would
-not do: a pickle names classes and functions and leaves their code out. So a model whose ``predict`` was
+The same fitted model is the same question, in this process and in the next one. The digest of a pickle is not
+enough: a pickle names classes and functions and leaves their code out. So a model whose ``predict`` was
 rewritten would be mistaken for the old one. Here the caller's own code enters by value: instructions,
 constants, and the variables of its module that it uses. Code of installed packages enters by name and
 version.

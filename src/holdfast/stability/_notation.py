@@ -1,6 +1,5 @@
-"""The notions by name: ``"dp(0.01, 1e-9)"`` is read as ``DP(0.01, 1e-9)``; and what would make a conversion
-that says nothing useful.
-"""
+"""The notions by name: ``"dp(0.01, 1e-9)"`` is read as ``DP(0.01, 1e-9)``. Also advice on what would make a
+vacuous conversion useful."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The code guard: no noise, any fixed-query interval, pay for what an answer reveals.
 
 A question is prepared from public facts alone: the guess, the reading, the cells, and the price of every
-possible output. Then the rows are read once, the output is found, and its interval is released. The output is
-all that leaves. Proof: ``docs/theory/code-guard.md``, "The theorem".
+possible output. Then the rows are read once, the output is found, and its interval is released. Nothing else
+is released. Proof: ``docs/theory/code-guard.md``, "The theorem".
 """
 
 from __future__ import annotations

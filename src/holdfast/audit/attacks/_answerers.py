@@ -1,4 +1,4 @@
-"""Answerers to attack: plain averages, the code guard on counts, and any guard through its own door.
+"""Answerers to attack: plain averages, the code guard on counts, and any guard through its public methods.
 
 The code guard on counts runs thousands of simulated accounts in seconds. Everything that decides validity is
 the product's own code (prior, account, grid, readings); only the counts come from arrays instead of a
