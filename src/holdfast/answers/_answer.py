@@ -311,7 +311,7 @@ class Left(float):
     __str__ = __repr__
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain values; ``left`` is None if nothing is ever refused."""
+        """What is left as plain values; ``left`` is None if nothing is ever refused."""
         return {
             "left": None if math.isinf(self) else float(self),
             "unit": self.unit,

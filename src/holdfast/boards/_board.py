@@ -58,10 +58,10 @@ class Board:
     ``labels`` is a table with the ``target`` and the column ``id`` that names its rows; a share of its rows
     (``sealed``) is set aside for one final evaluation, and submissions are scored on the rest, the live rows.
     A submission is a table with every id once and a prediction for it. A table that is no submission is
-    refused before a label is read, and costs nothing. Labels that the database does not hand over within
-    ``seconds`` are not waited for: the submission is charged as one that failed. ``metric`` is "accuracy" or
-    "brier". ``split_seed`` decides which rows are sealed. The account is kept in ``ledger``, and predictions
-    in the folder ``keep``; None keeps them in memory.
+    refused before a label is read, and costs nothing. If the database does not return the labels within
+    ``seconds``, the submission is charged as one that failed. ``metric`` is "accuracy" or "brier".
+    ``split_seed`` decides which rows are sealed. The account is kept in ``ledger``, and predictions in the
+    folder ``keep``; None keeps them in memory.
 
     With ``compare="paired"`` a submission is compared with the best one row by row, and climbs if it is shown
     to be better: on new rows, and by how many steps at least. With ``compare="scores"`` it climbs if its
@@ -70,14 +70,15 @@ class Board:
     square root of the live rows unless it is given, and ``start`` is the value that the first submission has
     to beat. A book keeps the rule with which it was opened.
 
-    Who submitted and every prediction identify a submission. Two that agree on the live rows get the same
-    result, which is paid for once. Each has its own place in the standing and its own score in the final.
+    A submission is identified by its person and all its predictions. Two that agree on the live rows get the
+    same result, which is paid for once. Each has its own place in the standing and its own score in the
+    final.
 
     Each person may choose up to ``most_finalists`` of their own submissions for the final
-    (:meth:`choose_finalists`). The best of whoever chooses none is in it.
+    (:meth:`choose_finalists`). If a person chooses none, their best one is in it.
 
     Guarantee: with probability ``confidence`` all intervals and margins of the standing hold; with the same
-    probability all intervals of the final hold. Neither rests on people not knowing which rows are sealed.
+    probability all intervals of the final hold. Both hold even if people know which rows are sealed.
     Assumes: the labelled rows are independent draws from one distribution, and predictions were made without
     them, except for what the board released.
     Reference: docs/theory/code-guard.md, "Boards"; the sealed part is a fixed query for each finalist.

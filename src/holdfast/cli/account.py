@@ -333,7 +333,8 @@ def open_epoch(
     token: str | None,
     as_json: bool,
 ) -> None:
-    """Open an epoch for the rows in DATA, which arrived after all earlier rows. Again, it continues it.
+    """Open an epoch for the rows in DATA, which arrived after all earlier rows. A second call continues the
+    epoch.
 
     \b
       holdfast epoch open february.csv --after january.csv --close

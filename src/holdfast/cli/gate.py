@@ -144,7 +144,7 @@ def open_gate(
     filter: str | None,
     **terms: Any,
 ) -> None:
-    """Open a gate in GATE. RESULTS are those of the incumbent."""
+    """Open a gate in GATE. RESULTS are the results of the incumbent."""
     from holdfast.guard import Gate
     from holdfast.ledger import Book
 

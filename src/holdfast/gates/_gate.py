@@ -84,8 +84,8 @@ class Gate:
     promoted candidate beats the incumbent that it replaced by more than the stated margin. With
     ``promise="fdr"``, the expected share of wrong promotions is at most 1 − ``confidence`` at every time.
     Both hold for any number of candidates, however they were made from earlier verdicts.
-    Assumes: tasks (or clusters of tasks) are independent draws; whoever makes candidates has learnt nothing
-    about the scores on these tasks but verdicts (not checkable; every verdict repeats it).
+    Assumes: tasks (or clusters of tasks) are independent draws; the people or programs that make candidates
+    know nothing about the scores on these tasks except verdicts (not checkable; every verdict repeats it).
     Reference: docs/theory/gate.md.
 
     Args:
@@ -102,9 +102,9 @@ class Gate:
         weight: with clusters, whose average gain is meant: "tasks" (each task counts once) or "clusters"
             (each cluster counts once).
         scores: "binary" (0 or 1), "fractions" (anything in [0, 1]), or "auto": as the incumbent's are.
-        inputs: "hidden", or "public" if whoever makes candidates may know the tasks' inputs. Then a verdict
+        inputs: "hidden", or "public" if those who make candidates may know the tasks' inputs. Then a verdict
             is about these tasks only, and the test is the one for fractions.
-        expect: about how many candidates there will be. A hint; the promise never rests on it.
+        expect: about how many candidates there will be. A hint; the promise never depends on it.
         name: what the incumbent is called.
         outputs: task id to what the incumbent answered, or a digest of it. With it, candidates that differ on
             too few tasks are refused free of charge.
@@ -381,8 +381,8 @@ class Gate:
             return self._submitted(candidate, shown_name, key, sealed, asker)
 
     def declare_seen(self, scores: int) -> float:
-        """Declare that so many total scores on these tasks were seen by whoever makes candidates, and pay for
-        them; returns the nats. Later candidates may then depend on them.
+        """Declare that so many total scores on these tasks were seen by those who make candidates, and pay
+        for them; returns the nats. Later candidates may then depend on them.
 
         A total of 0/1 scores on n tasks has n + 1 values, so each costs ln(n + 1) nats.
 

@@ -253,7 +253,7 @@ def _equal_inside(values: Values, labels: Values) -> float:
 
 
 class Doubts:
-    """Warns once if a guard takes rows for independent and its training part clearly speaks against it.
+    """Warns once if a guard assumes independent rows and its training part clearly speaks against it.
 
     ``assumed`` says that nobody described how the rows depend. It also warns if the caller said that clusters
     stand one after the other, and the rows look shuffled."""
@@ -295,7 +295,7 @@ class Doubts:
             return ""
         if not sentences:
             return ""
-        return f"This guard takes rows for independent. {' '.join(sentences)} guard.diagnose() shows more."
+        return f"This guard assumes independent rows. {' '.join(sentences)} guard.diagnose() shows more."
 
     @cached_property
     def _looked(self) -> Looked:

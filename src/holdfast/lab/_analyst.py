@@ -2,8 +2,8 @@
 
 A row is the agreement of each of d attributes with the label, as bits: all that the analyst ever asks about.
 Attributes whose agreement is at least a standard deviation away from one half in training are checked on the
-holdout, the most informative first. An attribute is kept if the holdout's answer points the same way, at
-least as far. The first k kept ones, each turned the way it points in training, vote for the label, and the
+holdout, the most informative first. An attribute is kept if the holdout's answer is as far from one half, on
+the same side. The first k kept ones, each turned the way it points in training, vote for the label, and the
 holdout is asked how often they are right.
 
 Many runs make bands: numbers for the table, panels for the picture.
