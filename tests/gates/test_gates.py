@@ -235,7 +235,7 @@ def test_what_is_assumed_is_on_every_verdict():
     for verdict in (seen, sealed, *gate.history):
         words = " ".join(verdict.assumed)
         assert "independent draws" in words
-        assert "nothing about the scores on these tasks but the gate's verdicts" in words
+        assert "nothing about the scores on these tasks except the gate's verdicts" in words
         assert "about these tasks, given their inputs" in words
         assert (
             "0 and 1" not in words

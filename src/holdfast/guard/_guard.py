@@ -419,10 +419,10 @@ class Guard(ScoreVerbs["Predictions"]):
     def diagnose(self, question: Query | str | Question | None = None, *, by: str | None = None) -> Diagnosis:
         """What the training part says about whether rows are independent. It is free.
 
-        Looks at every column (at most 50), or at the values of one ``question`` such as
-        ``"share(age > 40)"``: do neighbouring rows agree, do values change along the table, do rows with the
-        same id resemble each other? ``by`` names the column that distinguishes groups; without it, columns that look
-        like an id are tried. Print the result, or draw it with ``.plot()``.
+        Looks at every column (at most 50), or at the values of one ``question`` such as ``"share(paid)"``:
+        do neighbouring rows agree, do values change along the table, do rows with the same id resemble each
+        other? ``by`` names the column that distinguishes groups; without it, columns that look like an id are
+        tried. Print the result, or draw it with ``.plot()``.
 
         Guarantee: see :class:`Diagnosis`; it speaks about training rows only, and reads no others. A guard
         that assumes independent rows warns once, with :class:`~holdfast.errors.DependenceWarning`, if the
