@@ -28,7 +28,7 @@ def _as_float(value: Any) -> float:
     """NaN for what is no number, and for what no float can hold."""
     if type(value) is float:
         return value
-    # To ask for an abstract class takes several times as long as to convert a plain number.
+    # A check for an abstract class takes several times as long as converting a plain number.
     if type(value) is not int and (not isinstance(value, Real) or isinstance(value, bool)):
         return math.nan
     try:

@@ -287,7 +287,7 @@ def progress_meter(
         tell(0)
         yield tell
         return
-    # Only who asks for a bar waits for rich to load.
+    # rich is slow to load, and only a progress bar needs it.
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars

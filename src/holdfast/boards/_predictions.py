@@ -23,7 +23,7 @@ from holdfast.errors import InvalidArgument, QueryRejected
 
 _NUMBERS = (bool, int, float, Decimal, np.bool_, np.integer, np.floating)
 # Texts are compared in an array in which each takes as much room as the longest, so on a large board they
-# are to be short.
+# must be short.
 _LONGEST, _LONG_ENOUGH = 1_000, 100
 _MOST_CHARACTERS = 10**8
 _WHOLE = 2.0**53

@@ -457,7 +457,7 @@ class Gate:
             released = self._session.released(key)
             if released is not None:
                 return replace(self._verdict(released), repeated=True, cost=0.0)
-            # Who makes candidates knows their outputs, unless both scores and inputs are hidden from them.
+            # The maker of a candidate knows its outputs, unless both scores and inputs are hidden from them.
             knows_outputs = not sealed or self._definition.inputs == "public"
             refusal = self._differs_too_little(candidate, name) if knows_outputs else None
             if refusal is not None:

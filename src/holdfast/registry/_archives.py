@@ -450,7 +450,7 @@ def back_up(
         ):
             heads = _stage(home, books, Path(staged))
             subjects = [add_file(archive, name, path) for name, path in _members(Path(staged))]
-            # After the books, so that every submission and table that they speak of is there.
+            # After the books, so that every submission and table that they mention is there.
             subjects += _add_plain(archive, home, tables)
             if data:
                 subjects += _add_tables(archive, tables)
