@@ -168,7 +168,7 @@ class TaskScores(Protocol):
 
 
 class GivenScores(NamedTuple):
-    """What a caller hands over about one version. ``contents`` are digests of the tasks themselves."""
+    """What a caller gives about one version. ``contents`` are digests of the tasks themselves."""
 
     scores: Mapping[Any, Any]
     outputs: Mapping[Any, Any] | None
