@@ -151,7 +151,7 @@ def test_deleting_needs_the_name_typed(house, visit):
     page = at(visit, "olga", "dataset/deleted", viewport=WIDE)
     panel, dialog = opened(page, "Delete the dataset"), page.get_by_role("dialog")
     panel.get_by_role("button").click()
-    typed, go_on = dialog.get_by_label("Type deleted to go on"), dialog.get_by_role("button", name="Delete")
+    typed, go_on = dialog.get_by_label("Type deleted to continue"), dialog.get_by_role("button", name="Delete")
     expect(typed).to_be_focused()
     expect(go_on).to_be_disabled()
     typed.fill("delete")
@@ -364,7 +364,7 @@ def test_an_owner_can_take_a_dataset_away_whose_rows_are_gone(house, visit):
     expect(page.locator("#administration-status")).to_have_text("lost is archived.")
     expect(page.locator("#dataset-list")).not_to_contain_text("lost")
     panel.get_by_role("button", name="Delete lost").click()
-    page.get_by_label("Type lost to go on").fill("lost")
+    page.get_by_label("Type lost to continue").fill("lost")
     page.keyboard.press("Enter")
     expect(page.locator("#administration-status")).to_have_text("lost was deleted.")
     assert house.acts()[-2:] == ["archive", "delete"]
