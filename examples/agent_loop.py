@@ -58,7 +58,7 @@ def rewritten(prompt: Prompt, rng: np.random.Generator, real: float) -> Prompt:
 def loop(
     start: Prompt, rounds: int, real: float, seed: int, keep: Callable[[int, Prompt, Prompt], bool]
 ) -> tuple[Prompt, int]:
-    """Propose rewrites and go on with those that are kept; returns the last prompt and their number."""
+    """Propose rewrites and continue with those that are kept; returns the last prompt and their number."""
     rng, prompt, kept = np.random.default_rng(seed), start, 0
     for number in range(1, rounds + 1):
         candidate = rewritten(prompt, rng, real)

@@ -1,5 +1,5 @@
-"""One voice for bad arguments: every numeric argument passes through here and comes out as a plain Python
-number.
+"""The checks of arguments, with one form of error message. Every numeric argument is checked here and becomes
+a plain Python number.
 
 Comparisons are written ``if not low <= value <= high``, so that NaN fails every one of them.
 """
@@ -28,7 +28,7 @@ def _as_float(value: Any) -> float:
     """NaN for what is no number, and for what no float can hold."""
     if type(value) is float:
         return value
-    # To ask for an abstract class takes several times as long as to convert a plain number.
+    # A check for an abstract class takes several times as long as converting a plain number.
     if type(value) is not int and (not isinstance(value, Real) or isinstance(value, bool)):
         return math.nan
     try:

@@ -138,7 +138,7 @@ class ResultsRejected(HoldfastError, ValueError):
 
 
 class ServiceRefused(HoldfastError):
-    """A service does not do this as things stand, or not for this token; the message says what to do first.
+    """A service refuses this now, or refuses it for this token; the message says what to do first.
     ``status`` is the HTTP status."""
 
     _carried = ("status",)

@@ -166,7 +166,7 @@ def _register() -> None:
                 submission._submit(log)
 
         async def on_run_end(self, data: RunEnd) -> None:
-            # A task that fails does not "end" for Inspect; only the run tells of it.
+            # A task that fails does not "end" for Inspect; only the run reports it.
             failed = [log for log in data.logs if log.status != "success"]
             for submission in list(_active):
                 for log in failed:

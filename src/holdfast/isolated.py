@@ -1,7 +1,7 @@
-"""Work on content that somebody else wrote, in a process of its own with limits on memory and time.
+"""Work on content from other people, in a process of its own with limits on memory and time.
 
 A file of a few kilobytes can need gigabytes once it is read. A process that reads it under a limit dies
-alone: the caller gets :class:`Exhausted` and goes on. To start Python and import pandas for each file would
+alone: the caller gets :class:`Exhausted` and continues. To start Python and import pandas for each file would
 take a second, so one small process is started once, imports what readers need, and forks for every job.
 
 This limits resources. It is no sandbox: the forked process may do what the caller may do.
@@ -114,25 +114,25 @@ class _Starter:
     @contextlib.contextmanager
     def connected(self) -> Iterator[socket.socket]:
         """A channel to a new process."""
-        here, there = socket.socketpair()
-        with here:
-            with there, self._lock:
+        own_end, child_end = socket.socketpair()
+        with own_end:
+            with child_end, self._lock:
                 try:
-                    socket.send_fds(self._started(), [b"j"], [there.fileno()])
+                    socket.send_fds(self._started(), [b"j"], [child_end.fileno()])
                 except OSError:  # It was ended from outside; a new one serves as well.
                     self._stop()
-                    socket.send_fds(self._started(), [b"j"], [there.fileno()])
-            yield here
+                    socket.send_fds(self._started(), [b"j"], [child_end.fileno()])
+            yield own_end
 
     def _started(self) -> socket.socket:
         if self._control is None or self._process is None or self._process.poll() is not None:
             self._stop()
-            self._control, there = socket.socketpair()
-            with there:
+            self._control, child_end = socket.socketpair()
+            with child_end:
                 command = "import sys, holdfast.isolated as i; i.serve_forks(int(sys.argv[1]))"
                 self._process = subprocess.Popen(
-                    [sys.executable, "-c", command, str(there.fileno())],
-                    pass_fds=[there.fileno()],
+                    [sys.executable, "-c", command, str(child_end.fileno())],
+                    pass_fds=[child_end.fileno()],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
@@ -175,7 +175,7 @@ def serve_forks(descriptor: int) -> None:
             if os.fork() == 0:
                 control.close()
                 with contextlib.suppress(BaseException), socket.socket(fileno=channels[0]) as channel:
-                    _work(channel)  # Whatever goes wrong, this process must not go on as its parent.
+                    _work(channel)  # Whatever goes wrong, this process must not continue as its parent.
                 os._exit(0)
             os.close(channels[0])
 

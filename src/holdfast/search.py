@@ -132,15 +132,15 @@ def whole_root(
     """The last whole number at which a function is at most ``target``, with few calls.
 
     The function grows or falls about like a power of its argument. A positive ``growth`` asks for the largest
-    number (0 if there is none, ``most`` if all will do). A negative one asks for the least (None if there is
-    none up to ``most``).
+    number (0 if there is none, ``most`` if all are allowed). A negative one asks for the least (None if
+    there is none up to ``most``).
 
     Guarantee: the function is at most ``target`` at the result. If the function is monotone, the result is
     at most a relative ``tolerance`` from the last number where it is so.
 
     Args:
         value_at: the function, of whole numbers from 1.
-        target: the largest value that will do.
+        target: the largest value that is allowed.
         start: the first number to try.
         growth: the power of the argument that the function is about proportional to. It may be wrong: then
             the search takes more calls.

@@ -1,14 +1,14 @@
-"""Many independent jobs: in order, in processes, or on a cluster, with the same results whoever does them.
+"""Many independent jobs: in order, in processes, or on a cluster, with the same results wherever they run.
 
 ``workers`` is everywhere one of
 
 * a whole number: so many processes of this machine, by joblib (1: no process but this one),
-* an executor of ``concurrent.futures``, yours to close,
+* an executor of ``concurrent.futures``, which you close yourself,
 * a ``dask.distributed.Client``,
 * the module ``ray`` after ``ray.init()``.
 
 A job carries everything it depends on, its randomness too (a seed or a branch of a tape of its own), so that
-its result cannot depend on who runs it, when, or beside what. The one thing out of reach is a linear algebra
+its result cannot depend on where, when or beside what it runs. The one thing out of reach is a linear algebra
 library that adds in another order when it has another number of threads; ``OMP_NUM_THREADS`` settles that.
 """
 
@@ -145,7 +145,7 @@ def _work(task: Task, bundle: Bundle) -> dict[int, Any]:
 
 
 def _here(task: Task, bundles: list[Bundle]) -> Finished:
-    """One after another; slow jobs are told of one by one."""
+    """One after another; slow jobs are reported one by one."""
     for bundle in bundles:
         results, begun = {}, time.monotonic()
         for place, job in bundle.items():
@@ -222,7 +222,7 @@ def _travels(sent: Any, *, of_its_own: bool) -> bool:
     """Whether another process can be given this: lambdas and closures can, an open connection cannot.
 
     What is sent only once must hold no generator: it would begin at the same state in every process, and the
-    same draws would be taken for new ones. A job may have one of its own.
+    same draws would be mistaken for new ones. A job may have one of its own.
     """
     import random
 
@@ -239,11 +239,11 @@ def _travels(sent: Any, *, of_its_own: bool) -> bool:
 
     try:
         Look(_Nowhere()).dump(sent)
-    except _GeneratorInside as held:
+    except _GeneratorInside as generator:
         raise InvalidArgument(
             "workers",
-            f"1 for a function that holds a random generator of its own (a {held}); one that draws from the "
-            "generator or the tape that it is handed may have many",
+            f"1 for a function that holds a random generator of its own (a {generator}). A function that "
+            "draws from the generator or the tape that it receives may have many",
             "more",
         ) from None
     except Exception:  # an object may refuse with an error of any kind
@@ -287,7 +287,7 @@ def progress_meter(
         tell(0)
         yield tell
         return
-    # Only who asks for a bar waits for rich to load.
+    # rich is slow to load, and only a progress bar needs it.
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars

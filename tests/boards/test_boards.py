@@ -381,7 +381,7 @@ def test_finalists_who_are_not_there_are_refused_before_anything_is_written(labe
 
 def test_nobody_uses_the_sealed_part_up(labels):
     board = Board(labels, target="y", start=0.5)
-    with pytest.raises(QueryRejected, match="nobody to score"):
+    with pytest.raises(QueryRejected, match="no submission to score"):
         board.final()
     assert not board.finished
 

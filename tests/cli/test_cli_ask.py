@@ -323,7 +323,7 @@ def test_a_warning_is_one_line_on_stderr(machine, holdfast):
     assert status == 0
     assert len(json.loads(out)["answers"]) == 2
     assert err.startswith(
-        "holdfast: This guard takes rows for independent. Neighbouring rows of share(runs = 1)"
+        "holdfast: This guard assumes independent rows. Neighbouring rows of share(runs = 1)"
     )
     assert err.count("\n") == 1
     assert ".py" not in err

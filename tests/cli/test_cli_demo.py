@@ -299,7 +299,7 @@ def test_the_moral_is_what_happened(page_of, seed):
     unlucky = replace(story, guard=replace(story.guard, low=0.51), holdout=replace(story.holdout, low=0.51))
     assert "missed this time" in unlucky.moral[2]
     assert ("missed this time" in story.moral[2]) == (not story.holdout.holds)
-    assert "got away" in lucky.moral[0]
+    assert "right this time" in lucky.moral[0]
     assert "missed" in unlucky.moral[1]
     assert "their interval contains the truth" in page_of(lucky)
     assert "contain the truth" in page_of(story)

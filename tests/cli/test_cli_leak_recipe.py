@@ -32,7 +32,7 @@ def test_a_short_recipe(holdfast, file):
     for limit in leak.limits:
         assert f"±{limit.half_width:g} at most {limit.length} bytes after compression" in text
     assert f"above 0.5 at most {leak.nothing.length} bytes" in text
-    assert "That says nothing" not in text
+    assert "This says nothing" not in text
     for sentence in leak.assumptions:
         assert sentence in text
 
@@ -42,7 +42,7 @@ def test_a_long_recipe_tells_nothing(holdfast, tmp_path, rng):
     path.write_bytes(rng.bytes(5000))
     status, out, _ = holdfast("leak", "--recipe", str(path), "--rows", "10000", "--score", "0.95")
     assert status == 0
-    assert "That says nothing: the interval contains 0.5" in words(out)
+    assert "This says nothing: the interval contains 0.5" in words(out)
 
 
 def test_a_choice_among_configurations(holdfast):

@@ -146,7 +146,7 @@ def test_an_engine_that_rounds_halves_otherwise_is_told_apart(to_postgres, monke
     monkeypatch.setattr(Postgres, "round", Dialect.round)
     assert answer_of(open_rows(to_postgres(table)), line) != answer_of(open_rows(table), line)
     monkeypatch.setattr(_in_place, "_LACKING", WeakKeyDictionary())
-    with pytest.raises(QueryRejected, match="'round\\(y\\)' does not come out on PostgreSQL"):
+    with pytest.raises(QueryRejected, match="'round\\(y\\)' is not computed on PostgreSQL"):
         Guard(to_postgres(table), training_share=0).mean("round(y)", bounds=(0, 5))
 
 

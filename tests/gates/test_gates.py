@@ -235,7 +235,7 @@ def test_what_is_assumed_is_on_every_verdict():
     for verdict in (seen, sealed, *gate.history):
         words = " ".join(verdict.assumed)
         assert "independent draws" in words
-        assert "nothing about the scores on these tasks but the gate's verdicts" in words
+        assert "nothing about the scores on these tasks except the gate's verdicts" in words
         assert "about these tasks, given their inputs" in words
         assert (
             "0 and 1" not in words
@@ -246,7 +246,7 @@ def test_what_is_assumed_is_on_every_verdict():
     assert "No score other than 0 and 1 is possible." in binary.assumed
     hidden = Gate(None, incumbent=dict.fromkeys(range(TASKS), 0.5)).submit(INCUMBENT, name="a")
     words = " ".join(hidden.assumed)
-    assert "does not know the tasks' inputs" in words
+    assert "do not know the tasks' inputs" in words
     assert "0 and 1" not in words
 
 

@@ -408,7 +408,7 @@ def test_a_guard_warns_once_of_a_series():
     assert warned(guard, "share(coin > 0.5)") == []
     (sentence,) = warned(guard, "share(heat > 1)", "share(cold > 1)", "share(heat > 0)")
     assert sentence.startswith(
-        "This guard takes rows for independent. Neighbouring rows of share(heat > 1) agree far more than"
+        "This guard assumes independent rows. Neighbouring rows of share(heat > 1) agree far more than"
     )
     assert sentence.endswith("guard.diagnose() shows more.")
     assert warned(Guard(rows, dependence=MDependent(6_000, 200)), "share(heat > 1)") == []

@@ -122,7 +122,7 @@ def test_an_epoch_whose_book_is_lost_is_not_opened_a_second_time(week, path):
     second.share("flag", guess=0.9)
     second.close()
     path.with_name("account.epoch-2.holdfast").unlink()
-    with pytest.raises(BookError, match="Bring that book back"):
+    with pytest.raises(BookError, match="Restore that book"):
         first.next_epoch(new)
     in_memory = Guard(week(2000))
     in_memory.next_epoch(new)
@@ -327,7 +327,7 @@ def test_a_link_that_counts_too_little_is_named(week, path, tmp_path):
     second = first.next_epoch(week(300))
     opened = second._book.opening.body
     for change, says in (
-        ({"failure_before": 0.01}, "counts less"),
+        ({"failure_before": 0.01}, "is less than theirs"),
         ({"closed": True}, "closed for good"),
         ({"number": 3}, "not the next"),
         ({"line": 1}, "did not announce"),

@@ -70,7 +70,7 @@ def test_small_groups_and_values_not_seen_say_so(table):
     shown = guard.share("late", by="carrier")
     notes = {row.group[0]: row.note for row in shown.rows if row.answer is None}
     assert "Too few rows" in notes.get("rare", "Too few rows")
-    assert notes[OTHERS].startswith("Not seen")
+    assert notes[OTHERS].startswith("Not asked: not in the training rows")
     assert "rare" not in [str(answer.query) for answer in guard.history]
     with pytest.raises(KeyError):
         shown["rare"]

@@ -51,7 +51,7 @@ def test_all_stories_are_told():
 def test_a_notebook_tells_a_story_about_data_with_a_licence(name):
     text = prose(read(name))
     assert text.startswith("# ")
-    for part in ("**The question.**", "*Data:*", "Licence:", "## Conclusion", "Go on with ["):
+    for part in ("**The question.**", "*Data:*", "Licence:", "## Conclusion", "Continue with ["):
         assert part in text, part
 
 

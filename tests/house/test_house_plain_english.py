@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import io
 import json
 import re
 import statistics
+import tokenize
 from pathlib import Path
 
 import pytest
@@ -27,6 +29,7 @@ THEORY = sorted((ROOT / "docs" / "theory").glob("*.md"))
 OTHERS = [ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", ROOT / "docs" / "benchmarks" / "README.md"]
 OTHERS += [ROOT / "docs" / f"{name}.md" for name in ("architecture", "formats")]
 PACKAGES = sorted(path.parent.name for path in (ROOT / "src" / "holdfast").glob("*/__init__.py"))
+PAGE_FILES = sorted((ROOT / "src" / "holdfast" / "server" / "page").glob("*.[hj]*"))
 MOST_WORDS = 18
 # Proofs have longer sentences. Lower this when the longest page has become plainer; never raise it.
 MOST_WORDS_OF_PROOFS = 21
@@ -55,6 +58,8 @@ BANNED = {
     r"\b[Dd]ear\b": "expensive",
     r"\bfor want of\b": "because there is no",
     r"\bto be had\b": "available",
+    r"\b(?:is|are|was|were|be) taken for\b": "counts as, is mistaken for",
+    r"(?m)^(?:<{7} .*|={7}|>{7} .*)$": "finish the merge",
 }
 
 
@@ -141,6 +146,40 @@ def test_no_docstring_has_a_turn_that_needs_a_second_reading(package):
     assert wrong == {}
 
 
+def texts_and_comments(source: str) -> list[str]:
+    """What a module says besides its docstrings: the texts in its code, and its comments."""
+    tree = ast.parse(source)
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    texts = [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings
+    ]
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    return texts + [token.string for token in tokens if token.type == tokenize.COMMENT]
+
+
+@pytest.mark.parametrize("package", [".", *PACKAGES])
+def test_no_message_and_no_comment_has_a_turn_that_needs_a_second_reading(package):
+    folder = ROOT / "src" / "holdfast" / package
+    wrong = {}
+    for path in sorted(folder.glob("*.py") if package == "." else folder.rglob("*.py")):
+        turns = banned_in("\n".join(texts_and_comments(path.read_text(encoding="utf-8"))))
+        if turns:
+            wrong[path.name] = turns
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("page", PAGE_FILES, ids=lambda page: page.name)
+def test_no_text_of_the_page_has_a_turn_that_needs_a_second_reading(page):
+    assert banned_in(page.read_text(encoding="utf-8")) == []
+
+
+def test_messages_and_comments_are_read():
+    source = '"""It is for him to see."""\nx = f"a size beyond {y} is none"  # read again for nothing\n'
+    assert len(banned_in("\n".join(texts_and_comments(source)))) == 2
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -150,6 +189,8 @@ def test_no_docstring_has_a_turn_that_needs_a_second_reading(package):
         "it goes on with that order",
         "the others are told nothing",
         "each is read again for nothing",
+        "equal rows are taken for draws",
+        "the old list\n=======\nthe new list",
     ],
 )
 def test_banned_turns_would_be_caught(text):

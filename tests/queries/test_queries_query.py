@@ -284,7 +284,7 @@ def test_any_name_and_any_text_read_back(name: str, text: str) -> None:
         ("share(age > 1, where = income)", "income <> 0"),
         ("share(age > 1, where = ghost > 1)", "no column 'ghost'"),
         ("quantile(name, 0.5)", "cast(name as double)"),
-        ("mean(case when smoker then null end, 0, 1)", "whatever the row"),
+        ("mean(case when smoker then null end, 0, 1)", "for every row"),
     ],
 )
 def test_a_question_that_does_not_fit_the_schema_is_refused(line: str, says: str) -> None:

@@ -96,7 +96,7 @@ def test_a_token_that_may_only_submit_learns_no_task(gate, harness, person, serv
     for candidate in wrong.values():
         refused = gate(harness, "v2", candidate)
         assert refused.status_code == 422
-        assert "It is not said which" in refused.json()["detail"]
+        assert "does not say which" in refused.json()["detail"]
         assert "'task" not in refused.text
     refused = gate(harness, "v2", BETTER, outputs={"task 0": "yes"})
     assert "The outputs are not for the tasks of this gate: 399 of its 400" in refused.json()["detail"]

@@ -151,7 +151,8 @@ def test_deleting_needs_the_name_typed(house, visit):
     page = at(visit, "olga", "dataset/deleted", viewport=WIDE)
     panel, dialog = opened(page, "Delete the dataset"), page.get_by_role("dialog")
     panel.get_by_role("button").click()
-    typed, go_on = dialog.get_by_label("Type deleted to go on"), dialog.get_by_role("button", name="Delete")
+    typed = dialog.get_by_label("Type deleted to continue")
+    go_on = dialog.get_by_role("button", name="Delete")
     expect(typed).to_be_focused()
     expect(go_on).to_be_disabled()
     typed.fill("delete")
@@ -207,7 +208,7 @@ def test_a_dataset_moves_to_another_service(house, visit, tmp_path):
         panel.get_by_label("Public key of that service").fill(house.key)
         panel.get_by_role("button", name="Import the dataset").click()
         expect(there.locator("#administration-status")).to_have_text(
-            "arrived was imported. Its account goes on here."
+            "arrived was imported. Its account continues here."
         )
         expect(there.locator("#administration-problem")).to_be_hidden()
         expect(there.locator("#dataset-list")).to_contain_text("arrived")
@@ -364,7 +365,7 @@ def test_an_owner_can_take_a_dataset_away_whose_rows_are_gone(house, visit):
     expect(page.locator("#administration-status")).to_have_text("lost is archived.")
     expect(page.locator("#dataset-list")).not_to_contain_text("lost")
     panel.get_by_role("button", name="Delete lost").click()
-    page.get_by_label("Type lost to go on").fill("lost")
+    page.get_by_label("Type lost to continue").fill("lost")
     page.keyboard.press("Enter")
     expect(page.locator("#administration-status")).to_have_text("lost was deleted.")
     assert house.acts()[-2:] == ["archive", "delete"]

@@ -147,7 +147,7 @@ def test_a_guard_on_a_table_holds_with_its_chain_and_not_without(seed, runs):
     rngs = [np.random.default_rng([seed, run]) for run in range(runs)]
     assert all(parity_guard(rng, 0.9, n, chain(0.9, n, 8)) for rng in rngs)
     slow = chain(0.99, n, 8)
-    with pytest.warns(DependenceWarning, match="This guard takes rows for independent"):
+    with pytest.warns(DependenceWarning, match="This guard assumes independent rows"):
         without = sum(parity_guard(rng, 0.99, n, None) for rng in rngs)
     assert without <= runs // 2
     assert all(parity_guard(rng, 0.99, n, slow) for rng in rngs[: runs // 3])

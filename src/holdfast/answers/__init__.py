@@ -1,6 +1,7 @@
 """The records that users get: answers, tables, curves, previews, certificates, what is left, diagnoses.
 
-This room also decides how they look. Users take these names from :mod:`holdfast` and :mod:`holdfast.guard`.
+This package also decides how they look. Users take these names from :mod:`holdfast` and
+:mod:`holdfast.guard`.
 """
 
 from holdfast.answers._answer import Answer as Answer

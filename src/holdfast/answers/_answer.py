@@ -105,8 +105,8 @@ class Answer(Record):
         )
 
     def to_brief_dict(self) -> dict[str, Any]:
-        """The same without the sentences that all answers share: of the certificate only the answer's
-        numbers."""
+        """The answer as plain values, without the sentences that all answers share: of the certificate only
+        the answer's numbers."""
         own = {"interval": self.certificate.interval, "numbers": plain(self.certificate.numbers)}
         return {**self.to_dict(), "certificate": own}
 
@@ -311,7 +311,7 @@ class Left(float):
     __str__ = __repr__
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain values; ``left`` is None if nothing is ever refused."""
+        """What is left as plain values; ``left`` is None if nothing is ever refused."""
         return {
             "left": None if math.isinf(self) else float(self),
             "unit": self.unit,

@@ -100,7 +100,7 @@ class AccountState:
         rest = f"That it failed cost {amount(cost, unit)}. Try it on guard.train first."
         if self._strategy.failure_closes:
             rest = (
-                "With this strategy a failure is not paid for, so the account is closed now, for everyone: "
+                "This strategy has no price for a failure, so the account is closed now, for everyone: "
                 "nothing more is answered. The answers given before keep their intervals. In a new account, "
                 "on fresh rows, first try every model and statistic on rows that are not protected."
             )

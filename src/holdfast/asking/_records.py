@@ -28,8 +28,8 @@ class Planned(Protocol):
 
     @property
     def plan(self) -> dict[str, Any] | None:
-        """The public numbers by which the book tells this plan from others; None if the question is not read
-        again."""
+        """The public numbers by which the book distinguishes this plan from others; None if the question is
+        not read again."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ CLOSED = "The account is closed; nothing more is answered from it."
 WISHES = "wishes"
 
 FAILED = (
-    "A question could not be computed on the protected rows. With this strategy a failure is not paid for, "
-    "so it ended the account. The answers given before keep their intervals."
+    "A question could not be computed on the protected rows. This strategy has no price for a failure, so "
+    "it closed the account. The answers given before keep their intervals."
 )
 
 ORDER = "order"

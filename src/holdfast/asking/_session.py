@@ -62,14 +62,14 @@ _MOST_FRESH = 256
 # Key in a line that repeats an answer: the question that was answered.
 _REPEATS = "repeats"
 
-_REPORTED = "It ended with a report. To go on, bring new rows and open the next epoch."
+_REPORTED = "It ended with a report. To continue, bring new rows and open the next epoch."
 _DIED = (
-    "A process ended while it read the protected rows. With this strategy a failure is not paid for, so it "
-    "ended the account. The answers given before keep their intervals."
+    "A process ended while it read the protected rows. This strategy has no price for a failure, so it "
+    "closed the account. The answers given before keep their intervals."
 )
 _UNSETTLED = (
     "Another process has been reading a question of this account for minutes, or died while it did. With "
-    "this strategy a failure ends the account, so nothing is answered until that question is settled. The "
+    "this strategy a failure closes the account, so nothing is answered until that question is settled. The "
     "answers given before keep their intervals."
 )
 

@@ -1,4 +1,4 @@
-"""Attacks, what published scores leaked, empirical bounds and coverage: the guarantees, tried."""
+"""Tests of the guarantees: attacks, what published scores leaked, empirical bounds and coverage."""
 
 from holdfast.audit import attacks
 from holdfast.audit._coverage import coverage, prior

@@ -32,8 +32,8 @@ from holdfast.workers import Workers
 
 @dataclass(frozen=True)
 class _Session:
-    """One trial: how many intervals were asked for, how many missed, whether the guard refused to go on, how
-    many claims were found, and how many of these are false."""
+    """One trial: how many intervals were asked for, how many missed, whether the guard refused to continue,
+    how many claims were found, and how many of these are false."""
 
     guard_factory: Callable[[np.random.Generator], Any]
     analyst: Callable[..., Iterable[Any]]
@@ -187,7 +187,7 @@ def _of_discoveries(
 
 
 def prior(prices: Iterable[Any], *, name: str = "prices") -> Finding:
-    """What the prior behind a question's prices sums to, at least: Σ exp(−price) over different outputs.
+    """A lower bound on the sum of the prior behind a question's prices: Σ exp(−price) over different outputs.
 
     ``prices`` are in nats, one for each output that the question could have; of infinitely many outputs, give
     as many as you like. A guard whose prices sum to more than 1 sells knowledge too cheaply.

@@ -2,7 +2,7 @@
 them.
 
 Trials are independent. Their results are the same for any number of workers, and no finished trial is run
-twice. Two results are the same if the texts that write down all there is to a result are the same.
+twice. Two results are equal if the texts that record everything about them are equal.
 """
 
 from __future__ import annotations
@@ -237,14 +237,14 @@ def claim_argument(value: Any, name: str, domain: str, *, of: str) -> float | No
     return None if value is None else checks.real(value, name, domain, of=of)
 
 
-def subject_of(name: str | None, *things: Any) -> str:
+def subject_of(name: str | None, *functions: Any) -> str:
     """What is audited, in words: the given name, or the names of the functions."""
-    return name or " and ".join(function_name(thing) for thing in things)
+    return name or " and ".join(function_name(function) for function in functions)
 
 
-def function_name(thing: Any) -> str:
+def function_name(function: Any) -> str:
     """A function's own name, without addresses, which differ from run to run."""
-    inner = getattr(thing, "func", thing)
+    inner = getattr(function, "func", function)
     return str(getattr(inner, "__qualname__", type(inner).__qualname__))
 
 

@@ -1,8 +1,8 @@
 """Lower confidence bounds on ε at δ, for any two laws that can be sampled.
 
-An event that separates the two laws is chosen from samples of both, and tested on other samples. So which
-event is chosen does not matter for validity; it matters for power. So many candidates are tried: half-lines
-of every coordinate, of distances between coordinates, of the direction that separates the means and of an
+An event that separates the two laws is chosen from samples of both, and tested on other samples. So the
+choice of the event does not affect validity, only power. Therefore many candidates are tried: half-lines of
+every coordinate, of distances between coordinates, of the direction that separates the means and of an
 estimated likelihood ratio, and sets of single outputs.
 """
 
@@ -264,9 +264,9 @@ def _atoms(
     for swapped in (False, True):
         ratio = (seen[0] + 0.5) / (seen[1] + 0.5)
         order = np.argsort(ratio if swapped else -ratio, kind="stable")
-        here, there = counts[::-1] if swapped else counts
+        likelier, other = counts[::-1] if swapped else counts
         bounds = lower_epsilon(
-            np.cumsum(here[order]), np.cumsum(there[order]), len(judge_a.drawn), delta, error
+            np.cumsum(likelier[order]), np.cumsum(other[order]), len(judge_a.drawn), delta, error
         )
         size = int(np.argmax(bounds)) + 1
         chosen = frozenset(outputs[place] for place in order[:size])
@@ -388,8 +388,8 @@ def _half_lines(
     for above in (False, True):
         counts = [len(side) - low if above else low for side, low in zip(sides, below, strict=True)]
         for swapped in (False, True):
-            here, there = counts[::-1] if swapped else counts
-            bounds = lower_epsilon(here, there, len(at_a), delta, error)
+            likelier, other = counts[::-1] if swapped else counts
+            bounds = lower_epsilon(likelier, other, len(at_a), delta, error)
             best = int(np.argmax(bounds))
             threshold = float(thresholds[best])
             words_of_event = f"{words} is {'above' if above else 'at most'} {threshold:.6g}"

@@ -1,4 +1,4 @@
-"""What cannot be done, shown by running it: limits that *Stability is stable* proves, in small.
+"""What cannot be done, shown by running it: limits that *Stability is stable* proves, on small examples.
 
 Nothing here keeps a secret. The keys are drawn from a generator for simulation, no operation takes constant
 time, and the toy keys are meant to be broken: for study, never for secrecy.

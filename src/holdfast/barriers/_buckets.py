@@ -316,7 +316,7 @@ class BucketPlan(Record):
 
     @property
     def strings(self) -> int:
-        """(levels + 1)·2^bits: how many strings are listed before a result, about."""
+        """(levels + 1)·2^bits: about how many strings are listed before a result."""
         return (self.levels + 1) << self.bits
 
 
@@ -394,7 +394,7 @@ class AffineSpace:
 
 
 def solve(rows: Sequence[int], sides: Sequence[int], unknowns: int) -> AffineSpace | None:
-    """All solutions of row·x = side, modulo 2; None where there are none.
+    """All solutions of row·x = side, modulo 2; None if there are none.
 
     >>> solve([0b11, 0b01], [1, 1], 2).point
     1

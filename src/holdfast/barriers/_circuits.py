@@ -1,6 +1,6 @@
 """Circuits: functions of a few random bits, each standing for the law of its output.
 
-``Gates`` writes a circuit gate by gate, to be evaluated on strings and told as clauses to a solver.
+``Gates`` writes a circuit gate by gate, to be evaluated on strings and given as clauses to a solver.
 ``ToeplitzHash`` is pairwise independent hashing over GF(2): a random Toeplitz matrix and a random offset.
 """
 
@@ -157,7 +157,7 @@ _BY_GATES = "Tseitin 1968"
 
 
 class Gates:
-    """A circuit in the making: wires are whole numbers, −w is the opposite of wire w.
+    """A circuit under construction: wires are whole numbers, −w is the opposite of wire w.
 
     Wires 1 … ``inputs`` are the input bits, the first one the last digit of the string. Every gate has one
     wire, and three or four clauses that hold exactly where the wire has the value of the gate.

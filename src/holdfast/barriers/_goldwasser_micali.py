@@ -87,7 +87,7 @@ class PublicKey(Record):
         object.__setattr__(self, "non_residue", x)
 
     def verify(self, ciphertext: int) -> bool:
-        """Whether this is an encryption of some bit; anything may be asked, so that any row may be.
+        """Whether this is an encryption of some bit; any value may be given, so that any row can be checked.
 
         Args:
             ciphertext: An encryption of one bit.
@@ -334,7 +334,7 @@ def dp_rand_enc_rows(*, epsilon: float, beta: float) -> int:
 
 
 class FactoringSolver:
-    """A replicable solver that no honest one can be: it factors the modulus, so the key must be a toy.
+    """A replicable solver that cheats: it factors the modulus, so the key must be short.
 
     It decrypts the first row and encrypts the bit again with coins from the tape alone. ``slip`` and
     ``wobble`` spoil it in the two ways that Lemma 4.5 counts: with probability 2·``slip`` the tape orders
@@ -435,7 +435,8 @@ def coins_argument(coins: Any, *, of: str) -> Coins:
 
 
 def part(coins: Coins, name: str) -> Coins:
-    """Coins for one use: a branch of a tape, whose draws are otherwise all the same; a generator goes on."""
+    """Coins for one use: a branch of a tape, whose draws are otherwise all the same; a generator continues
+    with new numbers."""
     return coins.branch(name) if isinstance(coins, Tape) else coins
 
 

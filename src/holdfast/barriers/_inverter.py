@@ -1,6 +1,4 @@
-"""Inverting r ↦ H₁(C(r)) ‖ H₂(r): by a table, by a SAT solver, or by whatever else one believes in (SIS
-Definition 4.11).
-"""
+"""Inverting r ↦ H₁(C(r)) ‖ H₂(r): by a table, by a SAT solver, or by another method (SIS Definition 4.11)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""How many rows no stable algorithm for marginals can do without (SIS theorems 5.3, 5.5, 5.11 and 5.12), and
-no replicable agnostic learner (SIS theorem 5.6).
+"""How many rows every stable algorithm for marginals needs (SIS theorems 5.3, 5.5, 5.11 and 5.12), and every
+replicable agnostic learner (SIS theorem 5.6).
 
 Every bound for marginals is one inequality: what the fingerprint of an accurate algorithm must be
 (``required``) against what stability lets it be after n rows. A learner cannot need fewer, because it finds

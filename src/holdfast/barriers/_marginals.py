@@ -346,7 +346,7 @@ def droplet(values: npt.ArrayLike, width: float, tape: Tape) -> Floats:
 
 METHODS = ("rounding", "droplets", "joint")
 # The hardest promise that the callers accept (d = 10⁹, accuracy and ρ of 10⁻⁶) needs about 2¹⁴⁰ rows. Counts
-# are Python integers, so a search that goes on to here only says that some promise is not kept by any number.
+# are Python integers, so a search that comes this far only shows that no number keeps some promise.
 _MOST_ROWS = 2**300
 
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 _METRICS = {"accuracy": (True, 0.0), "brier": (False, 1.0)}
 # In a line of the book about the finalists that a person chose: their keys.
 _CHOSEN = "chosen finalists"
-_NO_SEALED_PART = "This board has no sealed part; its standing is all there is."
+_NO_SEALED_PART = "This board has no sealed part, so it has no final. The standing is the result."
 
 
 class Board:
@@ -58,10 +58,10 @@ class Board:
     ``labels`` is a table with the ``target`` and the column ``id`` that names its rows; a share of its rows
     (``sealed``) is set aside for one final evaluation, and submissions are scored on the rest, the live rows.
     A submission is a table with every id once and a prediction for it. A table that is no submission is
-    refused before a label is read, and costs nothing. Labels that the database does not hand over within
-    ``seconds`` are not waited for: the submission is charged as one that failed. ``metric`` is "accuracy" or
-    "brier". ``split_seed`` decides which rows are sealed. The account is kept in ``ledger``, and predictions
-    in the folder ``keep``; None keeps them in memory.
+    refused before a label is read, and costs nothing. If the database does not return the labels within
+    ``seconds``, the submission is charged as one that failed. ``metric`` is "accuracy" or "brier".
+    ``split_seed`` decides which rows are sealed. The account is kept in ``ledger``, and predictions in the
+    folder ``keep``; None keeps them in memory.
 
     With ``compare="paired"`` a submission is compared with the best one row by row, and climbs if it is shown
     to be better: on new rows, and by how many steps at least. With ``compare="scores"`` it climbs if its
@@ -70,16 +70,17 @@ class Board:
     square root of the live rows unless it is given, and ``start`` is the value that the first submission has
     to beat. A book keeps the rule with which it was opened.
 
-    Who submitted and every prediction identify a submission. Two that agree on the live rows get the same
-    result, which is paid for once. Each has its own place in the standing and its own score in the final.
+    A submission is identified by its person and all its predictions. Two that agree on the live rows get the
+    same result, which is paid for once. Each has its own place in the standing and its own score in the
+    final.
 
     Each person may choose up to ``most_finalists`` of their own submissions for the final
-    (:meth:`choose_finalists`). The best of whoever chooses none is in it.
+    (:meth:`choose_finalists`). If a person chooses none, their best one is in it.
 
     Guarantee: with probability ``confidence`` all intervals and margins of the standing hold; with the same
-    probability all intervals of the final hold. Neither rests on people not knowing which rows are sealed.
+    probability all intervals of the final hold. Both hold even if people know which rows are sealed.
     Assumes: the labelled rows are independent draws from one distribution, and predictions were made without
-    them but for what the board released.
+    them, except for what the board released.
     Reference: docs/theory/code-guard.md, "Boards"; the sealed part is a fixed query for each finalist.
 
     >>> rng = np.random.default_rng(0)
@@ -164,7 +165,7 @@ class Board:
         self._seen = 0  # the line of the book up to which the following are known
         self._scored: list[Submission] = []  # in the order of the book
         self._better: list[Submission] = []  # those of the standing, in the same order
-        self._lines: dict[str, int] = {}  # the line that told each of these, by key
+        self._lines: dict[str, int] = {}  # the line that recorded each of these, by key
         self._promotions: dict[str, int] = {}  # how many promotions led to each of these, by key
         self._chosen: dict[str, tuple[str, ...]] = {}  # finalists that people chose
 
@@ -186,7 +187,7 @@ class Board:
 
     @property
     def labels_are_text(self) -> bool:
-        """Whether the labels are texts; predictions have to be, too."""
+        """Whether the labels are texts. Then predictions must be texts too."""
         return self._expected.text
 
     @property
@@ -245,8 +246,8 @@ class Board:
         return self._session.account.spent
 
     def submit(self, predictions: TableLike, *, asker: Asker = NOBODY) -> Submission:
-        """Score a table of ``predictions``. The same again cost nothing and say the same. ``asker`` says who
-        submits."""
+        """Score a table of ``predictions``. The same predictions again get the same result, at no cost.
+        ``asker`` says who submits."""
         return self._score(self._predictions.check(predictions, asker.name), asker)
 
     def take_in(
@@ -265,7 +266,8 @@ class Board:
 
     def score(self, key: str, *, asker: Asker | None = None) -> Submission:
         """Score the predictions that were taken in under ``key``: reserve, read, record, release. The
-        submission stays that of whoever submitted it; ``asker`` says who pays, if that is somebody else."""
+        submission still belongs to the person who submitted it; ``asker`` says who pays, if that is another
+        person."""
         submission = self._predictions.read(key)
         return self._score(submission, Asker(submission.by) if asker is None else asker)
 
@@ -325,7 +327,7 @@ class Board:
 
         def line() -> dict[str, Any] | None:
             if self.finished:
-                raise QueryRejected("The final was held; its finalists cannot be changed any more.")
+                raise QueryRejected("The final is over; the finalists cannot be changed any more.")
             self._read_book()
             if self._chosen.get(by, ()) == chosen:
                 return None
@@ -343,8 +345,8 @@ class Board:
             return self._chosen.get(by, ())
 
     def final(self, finalists: Sequence[str] | None = None) -> tuple[FinalScore, ...]:
-        """Score the ``finalists`` on the sealed part, once. Unless their keys are given these are the
-        submissions that each person chose, and the best of whoever chose none: of equal ones the latest.
+        """Score the ``finalists`` on the sealed part, once. Without keys these are the submissions that each
+        person chose. For a person who chose none it is their best one; of equal ones, the latest.
 
         The finalists are written down before the sealed rows are read, and nobody else is ever scored on
         them; asking again returns the same.
@@ -379,7 +381,8 @@ class Board:
             keys = self._finalists() if finalists is None else list(dict.fromkeys(finalists))
             if not keys:
                 raise QueryRejected(
-                    "There is nobody to score: no submission has beaten the start, and nobody chose one."
+                    "There is no submission to score: none is better than the start, and nobody chose a "
+                    "finalist."
                 )
             for key in keys:
                 self._predictions.read(key)

@@ -23,7 +23,7 @@ from holdfast.errors import InvalidArgument, QueryRejected
 
 _NUMBERS = (bool, int, float, Decimal, np.bool_, np.integer, np.floating)
 # Texts are compared in an array in which each takes as much room as the longest, so on a large board they
-# are to be short.
+# must be short.
 _LONGEST, _LONG_ENOUGH = 1_000, 100
 _MOST_CHARACTERS = 10**8
 _WHOLE = 2.0**53
@@ -34,7 +34,7 @@ class Expected:
     """What a prediction has to be: a ``text``, or else a number; with ``unit``, one in [0, 1].
 
     With ``whole`` the target column can hold whole numbers (or booleans) only, by its type. Then a number
-    strictly between 0 and 1 is never right, and is taken for a probability.
+    strictly between 0 and 1 is never right, and is treated as a probability.
     """
 
     text: bool
@@ -72,7 +72,7 @@ class Checked:
 
 
 def fingerprint_of_ids(ids: Any) -> str:
-    """What tells these ids, in this order, from others."""
+    """What distinguishes these ids, in this order, from others."""
     return hashlib.sha256("\n".join(map(str, np.asarray(ids).tolist())).encode()).hexdigest()
 
 
@@ -166,7 +166,7 @@ class Predictions:
             whole = all(isinstance(value, (bool, int, np.bool_, np.integer)) for value in values)
             return self._numbers(np.array(values, dtype=np.int64 if whole else np.float64))
         except OverflowError:
-            raise QueryRejected("A prediction is a whole number that 64 bits do not hold.") from None
+            raise QueryRejected("A prediction is a whole number that does not fit into 64 bits.") from None
 
     def _numbers(self, values: NDArray[Any]) -> NDArray[Any]:
         """The same numbers in the same form: whole where all are."""

@@ -69,7 +69,7 @@ class Submission(Record):
 
     @property
     def better(self) -> bool:
-        """Whether it beat the best there was."""
+        """Whether it is better than the best submission before it."""
         return self.margin is not None or (self.compared_with is None and self.steps > 0)
 
 
@@ -155,7 +155,7 @@ class PreparedComparison:
 
     @property
     def plan(self) -> dict[str, Any]:
-        """The numbers by which the book tells this plan from others."""
+        """The numbers by which the book distinguishes this plan from others."""
         return {COMPARED: self.best.key, "bound": self.best.bound, "nats": self.nats}
 
     def preview(self) -> Preview:
@@ -176,7 +176,7 @@ class PreparedComparison:
         steps, reached = self._steps(part), self.best.reached
         if steps is not None and reached is not None and steps <= reached:
             steps = None
-        # Steps up to those that were reached are never told, so the next one has the price of the first.
+        # Steps up to those that were reached are never released, so the next one has the price of the first.
         place = steps if steps is None or reached is None else steps - reached - 1
         return Outcome(
             price=self._alphabet.price(place), surprise=steps is not None, released=self._released(steps)

@@ -161,7 +161,7 @@ def _rename(
         if isinstance(option, click.Option)
     }
     name, got = error.argument, error.got
-    # A notion or a question may have an argument of the same name; only the value tells them apart.
+    # A notion or a question may have an argument of the same name; only the value distinguishes them.
     if name not in options or not _same(given[name], got):
         return
     words = _SUBJECT.sub(f"The {options[name]} option must be ", str(error), count=1)

@@ -64,11 +64,13 @@ def _lead(story: Story) -> str:
 
 def _claim(claim: Claim) -> str:
     about = {
-        "Plain averages": "of every row, with an exact 95% interval that takes no notice of the search",
-        "One holdout, used once": "a third of the rows turns the coins; the others say once how often the "
-        "vote is right",
+        "Plain averages": "of every row, with an exact 95% interval that ignores the search",
+        "One holdout, used once": (
+            "a third of the rows chooses the direction of each coin; "
+            "the others measure once how often the vote is right"
+        ),
         "Holdfast": "the same questions, guesses from its training third",
-        "Holdfast, attacked": "guesses on the edges of its cells, so that every answer gives away one bit",
+        "Holdfast, attacked": "guesses on the edges of its cells, so that every answer reveals one bit",
     }[claim.who]
     kind = "holds" if claim.holds else "misses"
     missed = f"{claim.missed:,} of the single coins miss" if claim.missed else "all single coins hold too"
@@ -325,7 +327,7 @@ def show_story(console: Console, story: Story, page: Path) -> None:
         f"lets all coins vote. How often is the vote right? The truth is {TRUTH:.0%}.",
         _claims(story, console.width),
         *(f"[bold]{sentence}[/]" for sentence in story.moral),
-        f"\nThe page: [bold]{escape(str(page))}[/]. To go on: [cyan]{escape(_program())} ask {stones}[/]",
+        f"\nThe page: [bold]{escape(str(page))}[/]. To continue: [cyan]{escape(_program())} ask {stones}[/]",
     ):
         console.print(part)
 

@@ -33,7 +33,7 @@ _ABOUT = {
     "lift": "lift(x, a, b, lo, hi)            the difference, relative to where b holds",
     "variance": "variance(x, lo, hi)              how far values spread, squared",
     "std": "std(x, lo, hi)                   how far values spread",
-    "covariance": "covariance(x, y, lo, hi, lo, hi) how two values go together",
+    "covariance": "covariance(x, y, lo, hi, lo, hi) how two values vary together",
     "correlation": "correlation(x, y, lo, hi, lo, hi) the same, from -1 to 1",
     "slope": "slope(y, x, lo, hi, lo, hi)      how much y grows with one unit of x",
     "cdf": "cdf(x)                           the whole distribution",

@@ -293,7 +293,7 @@ _ledger = click.option(
 _train = click.option("--train", help="The training file of the first epoch, if it has one.")
 _service = click.option("--service", help="The address of a service that keeps the accounts.")
 _dataset = click.option("--dataset", help="The dataset of the service, if the token reaches several.")
-_token = click.option("--token", envvar="HOLDFAST_TOKEN", help="A token. Better set HOLDFAST_TOKEN.")
+_token = click.option("--token", envvar="HOLDFAST_TOKEN", help="A token. It is safer to set HOLDFAST_TOKEN.")
 _json = click.option("--json", "as_json", is_flag=True, help="Print data instead of words.")
 
 
@@ -333,7 +333,8 @@ def open_epoch(
     token: str | None,
     as_json: bool,
 ) -> None:
-    """Open an epoch for the rows in DATA, which arrived after all earlier rows. Again, it continues it.
+    """Open an epoch for the rows in DATA, which arrived after all earlier rows. A second call continues the
+    epoch.
 
     \b
       holdfast epoch open february.csv --after january.csv --close

@@ -32,7 +32,9 @@ def _connected(command: _Command) -> _Command:
             show_default=True,
             help="The address of the service.",
         ),
-        click.option("--token", envvar="HOLDFAST_TOKEN", help="An owner's token. Better set HOLDFAST_TOKEN."),
+        click.option(
+            "--token", envvar="HOLDFAST_TOKEN", help="An owner's token. It is safer to set HOLDFAST_TOKEN."
+        ),
         click.option("--json", "as_json", is_flag=True, help="Print data instead of words."),
     )
     for option in reversed(options):
@@ -56,8 +58,8 @@ def admin() -> None:
 @_connected
 def datasets(service: str, token: str | None, as_json: bool) -> None:
     """List all datasets, archived and deleted ones included."""
-    with _admin(service, token) as there:
-        listed = there.datasets()
+    with _admin(service, token) as admin_client:
+        listed = admin_client.datasets()
     if as_json:
         print_data(listed)
         return
@@ -96,21 +98,22 @@ def terms(
       holdfast admin terms people --no-share red/bob
     """
     changed: dict[str, float | None] = {**_shares(shares), **dict.fromkeys(without)}
-    with _admin(service, token) as there:
+    with _admin(service, token) as admin_client:
         if changed or rate is not None or report is not None:
-            now = there.change_terms(dataset, shares=changed or None, rate=rate, report=report)
+            terms_now = admin_client.change_terms(dataset, shares=changed or None, rate=rate, report=report)
         else:
-            now = there.terms(dataset)
+            terms_now = admin_client.terms(dataset)
     if as_json:
-        print_data(now)
+        print_data(terms_now)
         return
     console = Console(highlight=False)
     console.print(
-        f"{dataset}: {now['rate']:,} new questions a minute; report by {now['report']}.", markup=False
+        f"{dataset}: {terms_now['rate']:,} new questions a minute; report by {terms_now['report']}.",
+        markup=False,
     )
-    for who, share in sorted(now["shares"].items()):
+    for who, share in sorted(terms_now["shares"].items()):
         console.print(f"  {who}: {share:g}", markup=False)
-    if not now["shares"]:
+    if not terms_now["shares"]:
         console.print("  No shares: everyone may use the whole account.", style="dim")
 
 
@@ -121,8 +124,8 @@ def terms(
 def close(dataset: str, yes: bool, service: str, token: str | None, as_json: bool) -> None:
     """Close the account of DATASET for good. Earlier answers stay readable."""
     _confirm(f"Close the account of {dataset} for good? Nobody can ask it anything afterwards.", yes)
-    with _admin(service, token) as there:
-        described = there.close_account(dataset)
+    with _admin(service, token) as admin_client:
+        described = admin_client.close_account(dataset)
     _done(described, f"The account of {dataset} is closed.", as_json)
 
 
@@ -131,8 +134,8 @@ def close(dataset: str, yes: bool, service: str, token: str | None, as_json: boo
 @_connected
 def archive(dataset: str, service: str, token: str | None, as_json: bool) -> None:
     """Stop serving DATASET, until `holdfast admin unarchive`."""
-    with _admin(service, token) as there:
-        state = there.archive(dataset)
+    with _admin(service, token) as admin_client:
+        state = admin_client.archive(dataset)
     _done(state, f"{dataset} is archived. To serve it again: holdfast admin unarchive {dataset}", as_json)
 
 
@@ -141,8 +144,8 @@ def archive(dataset: str, service: str, token: str | None, as_json: bool) -> Non
 @_connected
 def unarchive(dataset: str, service: str, token: str | None, as_json: bool) -> None:
     """Serve an archived DATASET again."""
-    with _admin(service, token) as there:
-        state = there.unarchive(dataset)
+    with _admin(service, token) as admin_client:
+        state = admin_client.unarchive(dataset)
     _done(state, f"{dataset} is served again.", as_json)
 
 
@@ -163,8 +166,8 @@ def delete(dataset: str, confirm: str | None, service: str, token: str | None, a
         confirm = click.prompt(f"This cannot be undone. Type {dataset} to delete it", err=True)
     if confirm != dataset:
         _say_no()
-    with _admin(service, token) as there:
-        state = there.delete(dataset, confirm=confirm)
+    with _admin(service, token) as admin_client:
+        state = admin_client.delete(dataset, confirm=confirm)
     _done(state, f"{dataset} is deleted. Its account book can still be exported.", as_json)
 
 
@@ -184,9 +187,9 @@ def export(
     """
     if to is not None:
         _confirm(f"Hand the account of {dataset} over to {to}? It is closed here for good.", yes)
-    with _admin(service, token) as there:
-        there.export(dataset, file, to=to)
-        key = there.key()
+    with _admin(service, token) as admin_client:
+        admin_client.export(dataset, file, to=to)
+        key = admin_client.key()
     done = {"dataset": dataset, "file": str(file), "to": to, "key": key}
     _done(
         done, f"Exported {dataset} to {file}. To import it: holdfast admin import {file} --key {key}", as_json
@@ -200,8 +203,8 @@ def export(
 @_connected
 def take_in(file: Path, key: str, name: str | None, service: str, token: str | None, as_json: bool) -> None:
     """Import a dataset from FILE. Put its rows into the folder of sources first."""
-    with _admin(service, token) as there:
-        imported = there.take_in(file, key=key, name=name)
+    with _admin(service, token) as admin_client:
+        imported = admin_client.take_in(file, key=key, name=name)
     goes_on = "its account continues here" if imported["open"] else "it is a copy, and its account is closed"
     _done(imported, f"{imported['name']} is imported: {goes_on}.", as_json)
 
@@ -210,8 +213,8 @@ def take_in(file: Path, key: str, name: str | None, service: str, token: str | N
 @_connected
 def people(service: str, token: str | None, as_json: bool) -> None:
     """List everyone who was given a token, with revoked tokens."""
-    with _admin(service, token) as there:
-        listed = there.people()
+    with _admin(service, token) as admin_client:
+        listed = admin_client.people()
     if as_json:
         print_data(listed)
         return
@@ -248,8 +251,8 @@ def add(
     as_json: bool,
 ) -> None:
     """Give NAME a token. It is shown only once."""
-    with _admin(service, token) as there:
-        issued = there.issue(name, role=role, team=team, dataset=dataset, days=days)
+    with _admin(service, token) as admin_client:
+        issued = admin_client.issue(name, role=role, team=team, dataset=dataset, days=days)
     _done(issued, issued["token"], as_json)
 
 
@@ -271,8 +274,8 @@ def change(
     """Change the token IDENTITY (see `holdfast admin people`). Its name and team stay."""
     if role is None and dataset is None and days is None:
         raise click.UsageError("Give at least one of --role, --dataset and --days.")
-    with _admin(service, token) as there:
-        changed = there.change_token(identity, role=role, dataset=dataset, days=days)
+    with _admin(service, token) as admin_client:
+        changed = admin_client.change_token(identity, role=role, dataset=dataset, days=days)
     until = _day(changed["expires"])
     _done(changed, f"{changed['name']}: {changed['role']} of {changed['dataset']} until {until}.", as_json)
 
@@ -282,8 +285,8 @@ def change(
 @_connected
 def revoke(identity: str, service: str, token: str | None, as_json: bool) -> None:
     """Revoke the token IDENTITY now (see `holdfast admin people`)."""
-    with _admin(service, token) as there:
-        there.revoke(identity)
+    with _admin(service, token) as admin_client:
+        admin_client.revoke(identity)
     _done({"identity": identity, "revoked": True}, "The token is revoked.", as_json)
 
 
@@ -297,10 +300,10 @@ def revoke(identity: str, service: str, token: str | None, as_json: bool) -> Non
 @_connected
 def log(target: Path | None, service: str, token: str | None, as_json: bool) -> None:
     """List the changes that owners made. The service records them in a book."""
-    with _admin(service, token) as there:
-        acts = there.acts()
+    with _admin(service, token) as admin_client:
+        acts = admin_client.acts()
         if target is not None:
-            there.export_acts(target)
+            admin_client.export_acts(target)
     if as_json:
         print_data(acts)
         return

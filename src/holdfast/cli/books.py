@@ -81,12 +81,12 @@ def verify(
     if target is not None and len(books) > 1:
         raise click.UsageError("--export writes one export. Give one book at a time.")
     beside = [mark for book in books if (mark := _mark_of(book)).is_file()]
-    held = [receipt for path in (*receipts, *(marks or beside)) for receipt in read_receipts(path)]
+    all_receipts = [receipt for path in (*receipts, *(marks or beside)) for receipt in read_receipts(path)]
     checkpoints = [checkpoint for path in witnesses for checkpoint in read_witness(path)]
     with tempfile.TemporaryDirectory() as folder:
         try:
             exports = [_exported(book, target, Path(folder), place) for place, book in enumerate(books)]
-            verifications = verify_epochs(exports, public_key, receipts=held)
+            verifications = verify_epochs(exports, public_key, receipts=all_receipts)
             verifications = tuple(
                 _with_witness(verification, path, checkpoints, public_key)
                 for verification, path in zip(verifications, exports, strict=True)
@@ -329,8 +329,8 @@ def restore(
     from holdfast.ledger import read_witness
     from holdfast.server import restore as restore_service
 
-    seen = [checkpoint for path in witnesses for checkpoint in read_witness(path)]
-    restored = restore_service(file, home, books=books, public_key=public_key, seen=seen)
+    checkpoints = [checkpoint for path in witnesses for checkpoint in read_witness(path)]
+    restored = restore_service(file, home, books=books, public_key=public_key, seen=checkpoints)
     if as_json:
         print_data(restored.to_dict())
     else:

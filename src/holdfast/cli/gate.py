@@ -50,7 +50,7 @@ _SERVICE = (
         "service",
         help="The address of a service that keeps the gate. GATE is then the name of the gate.",
     ),
-    click.option("--token", envvar="HOLDFAST_TOKEN", help="A token. Better set HOLDFAST_TOKEN."),
+    click.option("--token", envvar="HOLDFAST_TOKEN", help="A token. It is safer to set HOLDFAST_TOKEN."),
 )
 _NAME = click.option(
     "--name",
@@ -144,7 +144,7 @@ def open_gate(
     filter: str | None,
     **terms: Any,
 ) -> None:
-    """Open a gate in GATE. RESULTS are those of the incumbent."""
+    """Open a gate in GATE. RESULTS are the results of the incumbent."""
     from holdfast.guard import Gate
     from holdfast.ledger import Book
 

@@ -292,7 +292,7 @@ def _show_recipe(worth: RecipeLeak, name: str) -> None:
     )
     if worth.vacuous:
         console.print(
-            f"That says nothing: the interval contains {worth.baseline:g}, the score without skill.",
+            f"This says nothing: the interval contains {worth.baseline:g}, the score without skill.",
             style="red",
         )
     console.print("How short a recipe must be to say something, for this score on these rows:", style="bold")

@@ -104,21 +104,21 @@ def replicate(data: str, question: str, seed: str, as_json: bool, **options: Any
         raise QueryRejected(f"Cannot read the question {question!r}; write {_FORMS}.")
     rows = open_rows(data)
     try:
-        result, asked, agreed = _STATISTICS[name](rows, name, call.group(2), terms)
+        result, question_text, agreed = _STATISTICS[name](rows, name, call.group(2), terms)
     except NotEnoughRows as refusal:
         advice = _advice(rows, name, call.group(2), terms)
         if not advice:
             raise
         raise NotEnoughRows(refusal.needed, refusal.got, what=refusal.what, advice=advice) from None
-    again = _again(data, asked, terms, agreed)
+    command = _again(data, question_text, terms, agreed)
     powers = _powers(name, result, agreed, terms)
     warning = _warning(result, terms, powers)
     if as_json:
-        document = {"question": asked, **result.to_dict(), "agreed": agreed, "again": again}
-        document |= {"cite": _citation(result, asked, agreed), "powers": powers, "warning": warning}
+        document = {"question": question_text, **result.to_dict(), "agreed": agreed, "again": command}
+        document |= {"cite": _citation(result, question_text, agreed), "powers": powers, "warning": warning}
         print_data(document)
     else:
-        _show(result, asked, agreed, again, powers, warning)
+        _show(result, question_text, agreed, command, powers, warning)
 
 
 _Computed = tuple["Result", str, dict[str, Any]]

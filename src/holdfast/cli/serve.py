@@ -52,7 +52,7 @@ _WITNESS_SECONDS = 60
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     envvar="HOLDFAST_BOOKS_PASSWORD_FILE",
     show_envvar=True,
-    help="A file with the password for --books. Everyone on the machine can read one in a command.",
+    help="A file with the password for --books. Everyone on the machine could read a password in a command.",
 )
 @click.option(
     "--allow-source",
@@ -360,7 +360,9 @@ def _announce(
 @click.command()
 @click.argument("data", metavar="DATA_OR_URL")
 @click.option(
-    "--token", envvar="HOLDFAST_TOKEN", help="A token of the service at URL. Better set HOLDFAST_TOKEN."
+    "--token",
+    envvar="HOLDFAST_TOKEN",
+    help="A token of the service at URL. It is safer to set HOLDFAST_TOKEN.",
 )
 @click.option("--dataset", help="The dataset of the service, if the token reaches several.")
 @click.option(

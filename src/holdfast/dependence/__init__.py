@@ -1,4 +1,4 @@
-"""Dependence: how rows depend on one another, and what may then be said about their means.
+"""Models of how rows depend on one another, and the bounds that follow for their means.
 
 Every model bounds the tail of a mean (:meth:`~Dependence.mean_tail`), says in words what it assumes, and,
 where a rule is proved, sets rows aside as a free training part (:meth:`~Dependence.split`).

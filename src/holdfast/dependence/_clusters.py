@@ -136,7 +136,7 @@ class Clusters(Dependence):
     """Rows in clusters that are independent of one another, with any dependence inside a cluster.
 
     Name the ``column`` that says which cluster a row belongs to: the order of the rows does not matter then,
-    and any engine will do. Or give ``sizes``, the clusters' numbers of rows: the rows stand cluster by
+    and any engine can be used. Or give ``sizes``, the clusters' numbers of rows: the rows stand cluster by
     cluster then, the first ``sizes[0]`` rows are the first cluster, and so on.
 
     The clusters' sizes are taken as given: answers are about the rows of clusters of these sizes.

@@ -112,7 +112,7 @@ def _read_states(train: Any, names: Sequence[str], declared: Any) -> tuple[Codes
     rows = len(columns[0][0])
     combined = np.zeros(rows, dtype=np.int64)
     for codes, listed in columns:
-        # Numbered anew after each column, so that the numbers stay small.
+        # Numbered again after each column, so that the numbers stay small.
         combined = np.unique(combined * len(listed) + codes, return_inverse=True)[1].astype(np.int64)
     _, first, codes = np.unique(combined, return_index=True, return_inverse=True)
     seen = [tuple(listed[column[row]] for column, listed in columns) for row in first.tolist()]

@@ -541,7 +541,7 @@ class Blocks(Series):
 
     @property
     def remembered(self) -> float:
-        """What of the past is still known after a gap."""
+        """How much of the past is still known after a gap."""
         if isinstance(self.mixing, Mixing):
             return min(1.0, rounding.up(math.exp(float(self.mixing.log_remembered([self.gap + 1])[0]))))
         return self.mixing
@@ -559,7 +559,8 @@ class Blocks(Series):
     def _stated(self) -> tuple[str, ...]:
         return (
             f"The rows are a stationary series in the order of the table. After a gap of {self.gap:,} rows "
-            f"what came before moves the law of what follows by at most {self.remembered:.3g} in total "
+            "the rows before it change the distribution of the rows after it by at most "
+            f"{self.remembered:.3g} in total "
             "variation.",
         )
 

@@ -118,7 +118,8 @@ class Forest:
             logs = pair[self._states[self.parent[node]]][:, self._states[node]]
             table = np.exp(logs - logs.max())
             possible = not ((table == 0.0) & np.isfinite(logs)).any()
-            # An entry too small to tell from zero could make any cross ratio, so it makes them all zero.
+            # An entry too small to distinguish from zero could make any cross ratio, so it makes them all
+            # zero.
             influences[node] = (pair_roots(table) * possible, pair_roots(table.T) * possible)
         return influences
 

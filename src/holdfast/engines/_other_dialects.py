@@ -101,7 +101,7 @@ class Postgres(Dialect):
         return _within_range(lambda a, b: a * b, left, right, large=_is_large, small=_is_small)
 
     def divide(self, left: Any, right: Any) -> Any:
-        # Dividing by a small number is what multiplying by a large one is.
+        # Dividing by a small number is the same as multiplying by a large one.
         return _within_range(lambda a, b: a / b, left, right, large=_is_small, small=_is_large)
 
     def remainder(self, left: Any, right: Any) -> Any:

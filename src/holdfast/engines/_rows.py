@@ -411,7 +411,7 @@ class Rows:
 
         described = dict(self.schema.to_ibis(columns or self.columns[:1]).items())
         if unit is not None:
-            described.setdefault(unit, "string")  # Nothing is computed with it, so any type will do.
+            described.setdefault(unit, "string")  # Nothing is computed with it, so any type is right.
         return ibis.table(described, name=name or self._name)
 
     def _arrow(self, columns: Sequence[str] | None = None, most: int | None = None) -> Any:
@@ -549,7 +549,8 @@ class Rows:
             return *split_by_key(self, key, share, seed, in_units=in_units), "md5"
         if self._placed is None:
             raise QueryRejected(
-                f"Rows in {self.where or 'memory'} have no place that stays, so they cannot be split by it; "
+                f"Rows in {self.where or 'memory'} have no fixed order, so they cannot be split by their "
+                "place; "
                 "give a training part with train=, set none aside with training_share=0, or say split_by= a "
                 "column whose values say nothing about the other columns, such as an id."
             )

@@ -84,8 +84,8 @@ class Gate:
     promoted candidate beats the incumbent that it replaced by more than the stated margin. With
     ``promise="fdr"``, the expected share of wrong promotions is at most 1 − ``confidence`` at every time.
     Both hold for any number of candidates, however they were made from earlier verdicts.
-    Assumes: tasks (or clusters of tasks) are independent draws; whoever makes candidates has learnt nothing
-    about the scores on these tasks but verdicts (not checkable; every verdict repeats it).
+    Assumes: tasks (or clusters of tasks) are independent draws; the people or programs that make candidates
+    know nothing about the scores on these tasks except verdicts (not checkable; every verdict repeats it).
     Reference: docs/theory/gate.md.
 
     Args:
@@ -94,17 +94,17 @@ class Gate:
             of scores (repeats, which are averaged), or :class:`holdfast.results.Results`.
         promise: "family" or "fdr".
         confidence: the probability that goes with the promise.
-        step: margins are stated in steps of this size; None takes about five tasks. A finer margin tells more
-            about the scores, so it costs more.
+        step: margins are stated in steps of this size; None takes about five tasks. A finer margin reveals
+            more about the scores, so it costs more.
         minimum: the smallest gain that counts. A candidate is promoted if it is shown to gain more than this.
         clusters: task id to cluster, where tasks of one cluster depend on each other. Cluster sizes are taken
             as given.
         weight: with clusters, whose average gain is meant: "tasks" (each task counts once) or "clusters"
             (each cluster counts once).
         scores: "binary" (0 or 1), "fractions" (anything in [0, 1]), or "auto": as the incumbent's are.
-        inputs: "hidden", or "public" if whoever makes candidates may know the tasks' inputs. Then a verdict
+        inputs: "hidden", or "public" if those who make candidates may know the tasks' inputs. Then a verdict
             is about these tasks only, and the test is the one for fractions.
-        expect: about how many candidates there will be. A hint; the promise never rests on it.
+        expect: about how many candidates there will be. A hint; the promise never depends on it.
         name: what the incumbent is called.
         outputs: task id to what the incumbent answered, or a digest of it. With it, candidates that differ on
             too few tasks are refused free of charge.
@@ -181,7 +181,7 @@ class Gate:
 
     @classmethod
     def at(cls, ledger: str | Path | Book) -> Gate:
-        """Go on with a gate that was opened before; everything about it is in its account book.
+        """Continue a gate that was opened before; its account book has everything about it.
 
         Args:
             ledger: where the account is kept: a path, a PostgreSQL URL or a Book.
@@ -295,8 +295,8 @@ class Gate:
 
     def needed_gain(self, baseline: float = 0.0) -> float:
         """The smallest observed gain that the next candidate is promoted for, if it fixes four tasks for each
-        that it breaks; infinity where none is. With clusters this counts each cluster as one task, so it is
-        a guide and not exact.
+        that it breaks; infinity if no gain is enough. With clusters this counts each cluster as one task, so
+        it is a guide and not exact.
 
         Args:
             baseline: the incumbent's score. It limits how many tasks can be fixed.
@@ -311,7 +311,7 @@ class Gate:
         )
 
     def status(self) -> dict[str, Any]:
-        """What a person wants to know before submitting: everything here is public."""
+        """What a person needs to know before submitting. Everything here is public."""
         needed = self.needed_gain()
         versions, balance = self.promotions, self._session.balance
         submissions = balance.confirmed + balance.surprised - self._promotions.declared
@@ -350,7 +350,7 @@ class Gate:
             scores: as for the incumbent: a mapping from task id to score, or Results.
             name: what the candidate is called, and known by.
             outputs: task id to what the candidate answered, or a digest of it. Sealed outputs on hidden
-                inputs are not compared: how many differ would tell about the inputs.
+                inputs are not compared: how many differ would reveal something about the inputs.
             sealed: whether the scores came here without anyone seeing them. Then the candidate needs a name,
                 and the verdict assumes less.
             asker: on whose behalf, where several people share one gate.
@@ -370,8 +370,8 @@ class Gate:
         if name is None and sealed:
             raise QueryRejected(
                 "Sealed scores need a name for the candidate, such as a commit. Without one the same scores "
-                "would have the same verdict again, and that would tell whether two candidates' scores are "
-                "equal."
+                "would have the same verdict again, and that would reveal whether two candidates' scores "
+                "are equal."
             )
         if name is None:
             key = f"scores {hmac.new(self._book.secret, candidate.to_bytes(), 'sha256').hexdigest()}"
@@ -381,8 +381,8 @@ class Gate:
             return self._submitted(candidate, shown_name, key, sealed, asker)
 
     def declare_seen(self, scores: int) -> float:
-        """Declare that so many total scores on these tasks were seen by whoever makes candidates, and pay for
-        them; returns the nats. Later candidates may then depend on them.
+        """Declare that so many total scores on these tasks were seen by those who make candidates, and pay
+        for them; returns the nats. Later candidates may then depend on them.
 
         A total of 0/1 scores on n tasks has n + 1 values, so each costs ln(n + 1) nats.
 
@@ -392,8 +392,8 @@ class Gate:
         count = checks.whole(scores, "scores", of="Gate.declare_seen")
         if not self._definition.binary:
             raise QueryRejected(
-                "Seen scores can be paid for where every score is 0 or 1: a total of fractions has too many "
-                "values. Keep the scores sealed (holdfast gate run), or submit every candidate."
+                "Seen scores can be paid for only if every score is 0 or 1: a total of fractions has too "
+                "many values. Keep the scores sealed (holdfast gate run), or submit every candidate."
             )
         nats = count * math.log(len(self.tasks) + 1)
         with self._session.turn(), reader() as process:
@@ -411,7 +411,7 @@ class Gate:
         raise BookError("Other processes declared scores at the same time. Try again; nothing was charged.")
 
     def report(self) -> GateReport:
-        """Close the gate for good, then tell the exact score of every version and its gain over the first.
+        """Close the gate for good, then show the exact score of every version and its gain over the first.
 
         Asking again returns the same report.
         """
@@ -424,7 +424,7 @@ class Gate:
 
             fixed = self._session.close_for_report(_REPORT, body, permit=None)
             if fixed is None:
-                raise Closed("The gate is closed: there is no report without a gate that is open.")
+                raise Closed("The gate is closed, so it cannot give a report any more.")
             self._promotions.follow()
             versions = tuple(self._promotions.versions[: fixed["versions"]])
             if self._session.told(_REPORTED) is None:
@@ -457,7 +457,7 @@ class Gate:
             released = self._session.released(key)
             if released is not None:
                 return replace(self._verdict(released), repeated=True, cost=0.0)
-            # Who makes candidates knows their outputs, unless both scores and inputs are hidden from them.
+            # The maker of a candidate knows its outputs, unless both scores and inputs are hidden from them.
             knows_outputs = not sealed or self._definition.inputs == "public"
             refusal = self._differs_too_little(candidate, name) if knows_outputs else None
             if refusal is not None:
@@ -538,7 +538,7 @@ class Gate:
             steps = self._definition.steps_shown(candidate.values - incumbent.values, prepared.nats)
             if steps is None:
                 return -1
-            # In here, because only a promotion needs it: an error outside would tell of one free of charge.
+            # In here, because only a promotion needs it: an error outside would reveal one free of charge.
             keep(self._book, candidate.to_bytes())
             return steps
 

@@ -1,6 +1,6 @@
 """What a gate is about: its tasks and terms, and the scores of one version on them, kept beside its book.
 
-Everything a caller hands over is checked here, against public facts only. What does not fit is refused before
+Everything that a caller gives is checked here, against public facts only. What does not fit is refused before
 anything is charged, and no message names a score.
 """
 
@@ -137,8 +137,8 @@ class Candidate:
         values = np.array([_average(by_task[task]) for task in ids])
         if not ((values >= 0) & (values <= 1)).all():
             raise QueryRejected(
-                "Every score must be a number from 0 to 1, and at least one here is not. It is not said "
-                "which, because scores are sealed. Divide points by the most that a task can have."
+                "Every score must be a number from 0 to 1, and at least one here is not. This message does "
+                "not say which, because scores are sealed. Divide points by the most that a task can have."
             )
         if given.outputs is None:
             return cls(values, None)
@@ -168,7 +168,7 @@ class TaskScores(Protocol):
 
 
 class GivenScores(NamedTuple):
-    """What a caller hands over about one version. ``contents`` are digests of the tasks themselves."""
+    """What a caller gives about one version. ``contents`` are digests of the tasks themselves."""
 
     scores: Mapping[Any, Any]
     outputs: Mapping[Any, Any] | None

@@ -375,7 +375,8 @@ def assumed(definition: GateDefinition, *, sealed: bool | None) -> tuple[str, ..
             f"that of the average {whose}."
         ]
     sentences.append(
-        "Whoever makes candidates has learnt nothing about the scores on these tasks but the gate's verdicts."
+        "The people or programs that make candidates know nothing about the scores on these tasks except "
+        "the gate's verdicts."
     )
     if sealed is False:
         sentences.append(
@@ -388,7 +389,7 @@ def assumed(definition: GateDefinition, *, sealed: bool | None) -> tuple[str, ..
             "about new ones."
         )
     else:
-        sentences.append("Whoever makes candidates does not know the tasks' inputs.")
+        sentences.append("The people or programs that make candidates do not know the tasks' inputs.")
     if definition.binary:
         sentences.append("No score other than 0 and 1 is possible.")
     return tuple(sentences)
@@ -429,5 +430,5 @@ def report_words(
     return (
         f"{amount(submissions, 'submissions')} on {len(definition.ids):,} tasks, "
         f"{amount(promotions, 'promotions')}. With probability {definition.confidence:.12g} {hold}. The gate "
-        f"was closed before the scores were told: Holdfast account book {book[:16]}, line {line}."
+        f"was closed before the scores were shown: Holdfast account book {book[:16]}, line {line}."
     )

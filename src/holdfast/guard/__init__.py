@@ -68,7 +68,7 @@ __all__ = [
     "Version",
 ]
 
-# Rooms that a Guard does not need are imported on first use, so that importing Guard stays fast.
+# Modules that a Guard does not need are imported on first use, so that importing Guard stays fast.
 if not TYPE_CHECKING:
     __getattr__, _ = lazy_names(
         __name__,

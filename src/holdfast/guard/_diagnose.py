@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 _MOST_ROWS, _MOST_COLUMNS = 200_000, 50
 # The probability of any alarm at all, if rows are independent and ids say nothing about the values.
 _ALARMS = 0.001
-# A column is taken for an id of groups only if it has at least so many values, and at most so many rows of
+# A column counts as an id of groups only if it has at least so many values, and at most so many rows of
 # each. Groups with fewer pairs of rows than this are not looked at.
 _FEWEST_GROUPS, _MOST_OF_A_GROUP, _FEWEST_PAIRS = 30, 50, 30
 # An id is a measurement, and not the name of a group, if groups with neighbouring numbers have similar means:
@@ -63,7 +63,7 @@ _MEASURED, _CLOSELY = 2.5, 0.5
 # A warning needs at least this z-score and this design effect.
 _SURE, _WIDENS = 8.0, 1.5
 _WARNED_LIMIT = 4.0  # the z-score of the limit that the text of a warning states
-# Clusters are taken for shuffled if less than this share of the pairs with one id lies in one cluster.
+# Clusters count as shuffled if less than this share of the pairs with one id lies in one cluster.
 _TOGETHER = 0.5
 _WARNED_ROWS, _FEWEST_ROWS, _MOST_QUESTIONS = 20_000, 100, 8
 
@@ -150,7 +150,7 @@ class _Looks:
 
     @cached_property
     def _groups(self) -> dict[str, Values]:
-        """The columns that tell groups apart: the column that was named, or all that look like an id."""
+        """The columns that distinguish groups: the column that was named, or all that look like an id."""
         rows, reads = self._looked.grouped, frozenset[str]()
         if self._by is not None:
             return columns_of((rows,), [self._by])
@@ -253,7 +253,7 @@ def _equal_inside(values: Values, labels: Values) -> float:
 
 
 class Doubts:
-    """Warns once if a guard takes rows for independent and its training part clearly speaks against it.
+    """Warns once if a guard assumes independent rows and its training part clearly speaks against it.
 
     ``assumed`` says that nobody described how the rows depend. It also warns if the caller said that clusters
     stand one after the other, and the rows look shuffled."""
@@ -295,7 +295,7 @@ class Doubts:
             return ""
         if not sentences:
             return ""
-        return f"This guard takes rows for independent. {' '.join(sentences)} guard.diagnose() shows more."
+        return f"This guard assumes independent rows. {' '.join(sentences)} guard.diagnose() shows more."
 
     @cached_property
     def _looked(self) -> Looked:

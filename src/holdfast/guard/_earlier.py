@@ -1,7 +1,7 @@
 """What is kept of the rows of earlier epochs, and whether a new table contains rows of an earlier one.
 
 Digests of a bounded sample of rows are kept beside the book. They are made with a secret key and are in no
-export. The comparison rarely takes two independent tables for copies, whatever their laws are
+export. The comparison rarely mistakes two independent tables for copies, whatever their laws are
 (``docs/theory/epochs.md``, "Are the rows new?").
 """
 
@@ -28,7 +28,7 @@ from holdfast.strategies import Setup
 
 Digests = NDArray[np.uint64]
 
-# Two independent tables are taken for copies with at most this probability, in each comparison.
+# Two independent tables are mistaken for copies with at most this probability, in each comparison.
 MISTAKEN = 1e-9
 # Copied rows are noticed if they are at least this share of the smaller table.
 LEAST_SHARE = 0.1
@@ -247,7 +247,7 @@ class EarlierRows:
         if content is None or not hmac.compare_digest(_named(content, book), body[KEPT]):
             raise BookError(
                 f"What the account book {book.name} keeps of the rows of earlier epochs was lost or changed, "
-                "so new rows cannot be compared with them. Bring the book back as it was."
+                "so new rows cannot be compared with them. Restore the book."
             )
         return _unpacked(content)
 

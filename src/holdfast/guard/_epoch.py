@@ -34,8 +34,8 @@ from holdfast.strategies import Setup
 
 _LOOK = "look"
 _CLOSED_BY_LOOK = (
-    "A table for a later epoch contained rows of it. Saying so is an answer, and this account has no price "
-    "for it."
+    "A table for a later epoch contained rows of this account. That information is an answer, and this "
+    "account has no price for it."
 )
 
 
@@ -113,7 +113,7 @@ class After:
         if recorded not in (announcement, {**announcement, "data": content.former}):
             raise BookError(
                 f"The account book {self.before.name} was followed by another epoch, about other rows. Open "
-                "that one, and go on from it with next_epoch."
+                "that one, and continue from it with next_epoch."
             )
         if closed_in_time(self.before) != self.closed:
             raise BookError(
@@ -140,7 +140,7 @@ class After:
         if self.book.opening is None or self.book.identity != opened.body["book"]:
             raise BookError(
                 f"Epoch {self.number} was opened before, with an account of its own, and {self.book.name} is "
-                "not its book. Bring that book back: an account is never refilled."
+                "not its book. Restore that book: an account is never refilled."
             )
 
     def leave(self) -> None:
@@ -203,7 +203,7 @@ def model_after(setup: Setup, dependence: Dependence | None, *, closed: bool) ->
         raise InvalidArgument(
             "dependence",
             "independent from epoch to epoch while the earlier account is open: answers about these rows "
-            "would tell something about the earlier ones. Close that account for good first "
+            "would reveal something about the earlier ones. Close that account for good first "
             "(guard.close_account())",
             dependence,
             of="Guard.next_epoch",
@@ -338,7 +338,7 @@ class Arrival:
         for number in self._open_epochs():
             price = self._look(number)
             if price is not None:
-                raise self._refused(number, PROTECTED, f"That says something about them, and {price}.")
+                raise self._refused(number, PROTECTED, f"This reveals something about them, and {price}.")
 
     def require_not_known(self) -> None:
         """Refuse a table that contains rows that everybody may know. Free, and writes nothing."""
@@ -362,8 +362,8 @@ class Arrival:
             if number not in at_hand:
                 raise BookError(
                     f"The account of epoch {number} may still be asked, and its book is not open here: a "
-                    "look at its rows could not be written down. Open that epoch with its book, go on from "
-                    "it with next_epoch to this one, and bring the new rows then."
+                    "comparison with its rows could not be recorded. Open that epoch with its book, "
+                    "continue with next_epoch to this one, and then give the new rows."
                 )
         return numbers
 

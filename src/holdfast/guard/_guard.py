@@ -73,17 +73,17 @@ class Guard(ScoreVerbs["Predictions"]):
     refused, and intervals widen. ``ledger`` is a path: the account is kept there, and the next guard on the
     same data continues it. A question that takes the database more than ``seconds`` is stopped, and charged
     as a question that failed. Rows in a database and in large files stay where they are; there ``split_by``
-    names a column that decides who is set aside. Rows with the same value of it are taken for a cluster.
-    ``public_categories`` names the columns (True: all) whose declared categories are public, such as those of
-    an ordered categorical or a polars Enum: ``guard.train`` then keeps them, and questions may compare them
-    in their order. Elsewhere ``guard.train`` has the categories that its own rows use.
+    names a column that decides which rows become training rows. Rows with the same value in it are treated as
+    a cluster. ``public_categories`` names the columns (True: all) whose declared categories are public, such
+    as those of an ordered categorical or a polars Enum: ``guard.train`` then keeps them, and questions may
+    compare them in their order. Elsewhere ``guard.train`` has the categories that its own rows use.
 
-    ``expect`` is about how many questions there will be. It is a hint that makes so many answers narrower;
+    ``expect`` is about how many questions there will be. It is a hint that makes that many answers narrower;
     the promise never depends on it. ``promise`` is "all" or "each". With "all", every interval holds with
     probability ``confidence``. With "each", a single interval holds with that probability, however its
     question was chosen: intervals are narrower, and nothing is promised about several answers at once.
 
-    Every ``strategy`` but "code" ("agreed-code", "grid-code", "typical-gaussian", "typical-laplace",
+    Every ``strategy`` except "code" ("agreed-code", "grid-code", "typical-gaussian", "typical-laplace",
     "transfer-gaussian", "split") fixes the number of ``queries`` in advance and counts answers instead of
     nats; ``holdfast.plan`` compares them. "agreed-code" also fixes how many guesses may be off
     (``surprises``) and sets a third of the rows aside; the others need no guesses and set none aside. With
@@ -203,7 +203,7 @@ class Guard(ScoreVerbs["Predictions"]):
 
         Guarantee: of all claims that this account finds, at most the share ``rate`` is false, in expectation
         and at every time, however they were chosen. Each test reveals one bit, which is paid for. Intervals
-        and discoveries share one account, and each promise is stated by itself. The same claim again costs
+        and discoveries share one account, but their promises are separate. The same claim again costs
         nothing.
         """
         question = self._questions.claim(claim, whole_rate(rate))
@@ -375,9 +375,9 @@ class Guard(ScoreVerbs["Predictions"]):
         nats: Sequence[float | None] | None = None,
         stop: bool = False,
     ) -> list[Answer | HoldfastError]:
-        """The same for questions of several people, who may be refused separately: each question has its
-        answer, or its refusal, in its place. ``nats`` says for each what it should cost, as in :meth:`ask`.
-        With ``stop`` nothing is asked after the first refusal."""
+        """Answer questions of several people, who may be refused separately: each question has its answer, or
+        its refusal, in its place. ``nats`` says for each what it should cost, as in :meth:`ask`. With
+        ``stop`` nothing is asked after the first refusal."""
         refused: dict[str, Exception] = {}
         wishes = [None] * len(questions) if nats is None else nats
         asked = [
@@ -417,15 +417,15 @@ class Guard(ScoreVerbs["Predictions"]):
         return self._answering.preview(question, asker or NOBODY)
 
     def diagnose(self, question: Query | str | Question | None = None, *, by: str | None = None) -> Diagnosis:
-        """What the training part says about the rows being independent. It is free.
+        """What the training part says about whether rows are independent. It is free.
 
-        Looks at every column (at most 50), or at the values of one ``question`` such as
-        ``"share(age > 40)"``: do neighbouring rows agree, do values change along the table, do rows with the
-        same id resemble each other? ``by`` names the column that tells groups apart; without it, columns that
-        look like an id are tried. Print the result, or draw it with ``.plot()``.
+        Looks at every column (at most 50), or at the values of one ``question`` such as ``"share(paid)"``:
+        do neighbouring rows agree, do values change along the table, do rows with the same id resemble each
+        other? ``by`` names the column that distinguishes groups; without it, columns that look like an id are
+        tried. Print the result, or draw it with ``.plot()``.
 
         Guarantee: see :class:`Diagnosis`; it speaks about training rows only, and reads no others. A guard
-        that takes rows for independent warns once, with :class:`~holdfast.errors.DependenceWarning`, if the
+        that assumes independent rows warns once, with :class:`~holdfast.errors.DependenceWarning`, if the
         values of a question clearly are not independent.
         """
         asked = None if question is None else self._questions.read(question)
@@ -496,7 +496,7 @@ class Guard(ScoreVerbs["Predictions"]):
         """Call ``callback(answer)`` with every new answer to a question of this guard.
 
         The answers of a report count too. The account book has the answer before the call. Returns a function
-        that ends this. Answers that were given before are not passed on again. If answers were recorded
+        that stops the calls. Answers that were given before are not passed on again. If answers were recorded
         together, all callbacks are called for all of them; then the first error of a callback is raised.
         Nothing is lost by it: asking again returns the answer for free. ``guard.history`` has all answers,
         also those that no callback got.
@@ -540,8 +540,8 @@ class Guard(ScoreVerbs["Predictions"]):
         rows, and those of all epochs with ``guard.epoch.together`` (``docs/theory/epochs.md``).
         Assumes: the new rows are independent of the earlier ones, up to what their model charges for, and
         were not chosen by their values. A table that contains rows of any earlier epoch, in any order, is
-        refused; rows of few values cannot be told apart. If protected rows that can still be asked about
-        decide it, a refusal is charged to their account; new rows are free.
+        refused; rows of few values cannot be told apart. If a refusal depends on protected rows that can
+        still be asked about, it is charged to their account. Accepting new rows is free.
         """
         confidence = confidence_after(self.epoch, confidence, together)
         model_after(self._setup, dependence, closed=close or closed_in_time(self._book))

@@ -34,8 +34,8 @@ _SEEN = "content"
 _MODEL, _PARTS = "model", "parts"
 _ADDED = (_MODEL, _PARTS)
 _BOUND_LATER = (
-    "The account was opened by an earlier version, which wrote the kind of model into the book and not its "
-    "parameters. They are taken to be those given here, which the book has had since line {:,}."
+    "The account was opened by an earlier version, which recorded the kind of the model but not its "
+    "parameters. We assume that they are those given here, which are in the book since line {:,}."
 )
 
 

@@ -128,8 +128,8 @@ class Questions:
         try:
             if model is not None and not self._setup.protected.units and model.operator_norm is None:
                 raise QueryRejected(
-                    "A distribution needs independent rows, or independent units of them: ask for shares or "
-                    "quantiles of these."
+                    "A distribution needs independent rows, or independent units. For these rows ask for "
+                    "shares or quantiles."
                 )
             question = self._possible(TableQuestion.of(query.check(self.schema, nullable)))
             return curve_question(

@@ -30,7 +30,7 @@ _OTHER = (
     "The report of this account was fixed before, with other questions: {}. A report is given once. Call "
     "guard.report with these questions to get it again."
 )
-_CLOSED = "The account is closed: there is no report without an account that can still answer."
+_CLOSED = "The account is closed, so it cannot give a report any more."
 
 
 def _answer_from(values: Mapping[str, Any] | None) -> Answer | None:

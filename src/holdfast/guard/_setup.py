@@ -48,7 +48,7 @@ _BY_KEY = (
 )
 _AFTER_TRAINING = (
     "The rows come right after the training rows, in one series. The first {:,} of them are left out, so "
-    "that the training rows say next to nothing about the others."
+    "that the training rows say almost nothing about the others."
 )
 _BLOCKS = (
     "Answers may be read off blocks of rows, in {0} ways of cutting the series. Blocks are not quite "
@@ -241,8 +241,8 @@ def model_of(rows: Rows, dependence: Dependence | None, split_by: str | None = N
         raise QueryRejected(
             f"The column {split_by!r} repeats: {rows.count:,} rows have {len(clusters.cluster_sizes):,} "
             f"values, and one value has {clusters.most:,} rows. Rows with one value may resemble each other, "
-            "and the model says that rows are independent. Leave dependence out, and they are taken for "
-            f"clusters by {split_by!r}; or split by a column in which every row has its own value."
+            "and the model says that rows are independent. Leave dependence out to make them clusters by "
+            "{split_by!r}; or split by a column in which every row has its own value."
         )
     return dependence.with_rows(rows.count)
 
@@ -433,7 +433,7 @@ def require_described(question: Question, columns: frozenset[str], model: str) -
     if others:
         raise QueryRejected(
             f"The {model} describes {described}, and {question.text} reads {', '.join(map(repr, others))} "
-            "too: what is assumed of the one says nothing about the other. Use a model of all columns that "
+            "too: the model says nothing about the others. Use a model of all columns that "
             "you ask about: dependence.fit(train, columns=[...]), or Mixing(rate=...) for the whole table."
         )
 

@@ -178,7 +178,8 @@ class ReusableHoldout:
 
     @property
     def bayesian_privacy(self) -> BayesianDP:
-        """The same for somebody who knows other rows, under the model of dependence."""
+        """What all rounds reveal about one row to somebody who knows others, under the model of
+        dependence."""
         return self._bayesian
 
     @property

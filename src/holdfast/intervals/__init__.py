@@ -2,7 +2,7 @@
 
 Nothing underflows: the code guard asks for thousands of nats, where δ is too small for a float. Every
 function says which δ it means: the whole error, both sides together. ``holdfast.guard`` makes sure that a
-query is fixed in advance; this room does not check it.
+query is fixed in advance; this package does not check it.
 
 * :func:`clopper_pearson`: shares, exactly
 * :func:`kl`: shares and bounded means, from the mean alone

@@ -80,7 +80,8 @@ def chain_mean(
     centre: float,
     share: float = 1.0,
 ) -> Interval:
-    """An interval for a mean of values in [lo, hi] of a stationary Markov chain, which follows their spread.
+    """An interval for a mean of values in [lo, hi] of a stationary Markov chain; the less they vary, the
+    narrower it is.
 
     ``centre`` is a number that was fixed before the rows were seen, best near the mean. ``square`` is the
     average of (x − centre)² over **all** ``rows``. Under a filter, ``mean`` is that of the rows that pass,

@@ -1,6 +1,6 @@
 """Shares, means of bounded values by the same bound, and quantiles by order statistics.
 
-Binomial tails are in logs: exact where the probability is a comfortable float, a closed upper bound beyond.
+Binomial tails are in logs: exact where a float can hold the probability, a closed upper bound beyond.
 The binary relative entropy kl(u, p) and its inverse in p have full relative accuracy near 0 and near 1. So
 shares are carried as a pair of distances, (p, w) with p the distance from 0 and w = 1 − p the distance from
 1: 1 − w would lose all digits of a small p, and the other way round.

@@ -1,10 +1,10 @@
 """The analyst of Dwork et al. 2015: verify attributes on the holdout, then let the verified ones vote.
 
 A row is the agreement of each of d attributes with the label, as bits: all that the analyst ever asks about.
-Attributes whose agreement is at least a standard deviation away from one half in training are put to the
-holdout, the most telling first; one whose answer points the same way, as far, is kept. The first k kept ones,
-each turned the way it points in training, vote for the label, and the holdout is asked how often they are
-right.
+Attributes whose agreement is at least a standard deviation away from one half in training are checked on the
+holdout, the most informative first. An attribute is kept if the holdout's answer is as far from one half, on
+the same side. The first k kept ones, each turned the way it points in training, vote for the label, and the
+holdout is asked how often they are right.
 
 Many runs make bands: numbers for the table, panels for the picture.
 """
@@ -161,7 +161,7 @@ def analyse(
 
     ``fresh`` says how often a vote is right on rows that nobody asked about, and ``truth`` is what every
     question's answer should be where that is known. Once the holdout refuses, what would have been reported
-    is NaN, and the classifiers go on growing from the training part alone.
+    is NaN, and the classifiers continue to grow from the training part alone.
     """
     shares = train.shares()
     spread = 0.5 / np.sqrt(train.rows)

@@ -1,9 +1,9 @@
 """Nonsense correlations with a real series: coins tossed every quarter, compared with 260 years of sunspots.
 
-The months of a quarter share their coins and the sun keeps its mood for years, so 1,560 months of holdout are
-520 independent rows. The sunspots are fixed numbers here and the coins are ours: whatever the series is like,
-quarters are independent given it, and every vote agrees with it half of the time. No model of the series is
-assumed.
+The months of a quarter share their coins and the number of sunspots changes slowly, so 1,560 months of
+holdout are 520 independent rows. The sunspots are fixed numbers here and the coins are ours: whatever the
+series is like, quarters are independent given it, and every vote agrees with it half of the time. No model of
+the series is assumed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One day of an analyst, told three times: with plain averages, with one untouched holdout, with a guard."""
+"""One day of an analyst, shown three times: with plain averages, with one untouched holdout, with a guard."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class Story(Record):
 
     @property
     def held(self) -> bool:
-        """Whether every interval of both guards contains its truth, as it should on 95 days of 100."""
+        """Whether every interval of both guards contains its truth, as it should in 95 of 100 cases."""
         guarded = (self.guard, self.attacked)
         return all(answered.holds for answered in self.told) and all(
             c.holds and not c.missed for c in guarded
@@ -128,12 +128,12 @@ class Story(Record):
     def moral(self) -> tuple[str, str, str]:
         """What became of the plain averages, of the guard and of the one holdout."""
         averages = (
-            "Plain averages got away with it this time: so few coins leave little to overfit."
+            "Plain averages are right this time: with so few coins there is little to overfit."
             if self.naive.holds
-            else f"Plain averages took {self.naive.missed} coins for signals and gave their vote odds of "
+            else f"Plain averages mistook {self.naive.missed} coins for signals and gave their vote odds of "
             f"{self.luck} to be luck. It was luck."
         )
-        end = "its intervals held" if self.held else "one interval missed, as may happen on 5 days of 100"
+        end = "its intervals held" if self.held else "one interval missed, as may happen in 5 of 100 cases"
         return (
             averages,
             f"Holdfast charged {self.guard.nats:.2g} nats for the search and {self.attacked.nats:.3g} for "
@@ -144,12 +144,11 @@ class Story(Record):
     @property
     def once(self) -> str:
         """What one untouched holdout is good for."""
-        missed = "" if self.holdout.holds else " It missed this time, as may happen on 5 days of 100."
+        missed = "" if self.holdout.holds else " It missed this time, as may happen in 5 of 100 cases."
         return (
-            "The rows that Holdfast protects, left alone and asked once, say "
-            f"{self.holdout.low:.1%} to {self.holdout.high:.1%}: narrower, because they answer this one "
-            f"question and no other, and then they are used up.{missed} A report (holdfast report) "
-            "gives the same, as the last word of an account."
+            f"If the protected rows answer only this question, the interval is {self.holdout.low:.1%} to "
+            f"{self.holdout.high:.1%}. It is narrower, but then the rows are used up.{missed} A report "
+            "(holdfast report) gives the same, at the end of an account."
         )
 
     @property
@@ -180,20 +179,20 @@ def tell(stones: Stones, *, seed: int = 0, progress: Progress | None = None) -> 
         return None if progress is None else lambda asked, _: progress(done + asked, total)
 
     guard = Guard(stones.table, split_seed=seed)
-    answered = []
+    answers = []
     for question in QUESTIONS:
-        answered.append(
+        answers.append(
             Told(question.words, guard.ask(question.asked), float(question.truth(stones.population)))
         )
         if progress is not None:
-            progress(len(answered), total)
+            progress(len(answers), total)
     before = guard.spent
     guarded = sign_attack(
-        guard, columns=columns, target="expensive", on_edge=False, progress=at(len(answered))
+        guard, columns=columns, target="expensive", on_edge=False, progress=at(len(answers))
     )
     pressed = Guard(stones.table, split_seed=seed)
     attacked = sign_attack(
-        pressed, columns=columns, target="expensive", progress=at(len(answered) + len(columns) + 1)
+        pressed, columns=columns, target="expensive", progress=at(len(answers) + len(columns) + 1)
     )
     shares, final = naive_sign_attack(stones)
     once = single_holdout(stones, _explored(stones, seed))
@@ -202,7 +201,7 @@ def tell(stones: Stones, *, seed: int = 0, progress: Progress | None = None) -> 
         population=len(stones.population),
         columns=len(columns),
         seed=seed,
-        told=tuple(answered),
+        told=tuple(answers),
         naive=Claim(
             who="Plain averages",
             value=final.value,

@@ -257,7 +257,7 @@ class Book:
         self._lines.keep(name, content)
 
     def kept(self, name: str) -> bytes | None:
-        """The bytes that are kept under a ``name``; None where there are none."""
+        """The bytes that are kept under a ``name``; None if there are none."""
         return self._lines.kept(name)
 
     def of_epoch(self, number: int) -> Book:

@@ -112,10 +112,10 @@ def load_books(folder: Path, url: str) -> None:
     Book(url).close()  # Makes the tables.
     with connect(url) as connection, connection.transaction():
         connection.execute("LOCK TABLE holdfast_events IN EXCLUSIVE MODE")
-        taken = set(_names(connection))
+        existing_books = set(_names(connection))
         for path in paths:
             name = path.name.removesuffix(SUFFIX)
-            if name in taken:
+            if name in existing_books:
                 raise HoldfastError(
                     f"The database has a book {name!r} already. Restore into an empty database; a book is "
                     "never replaced."
@@ -141,8 +141,8 @@ def _copy_from_postgres(connection: Any, name: str, path: Path) -> None:
         ).fetchall():
             lines.append(previous, [Line(*row) for row in page])
             after, previous = page[-1][0], page[-1][5]
-        for kept, content in _rows(connection, "holdfast_kept", "name, content", name):
-            lines.keep(kept, bytes(content))
+        for kept_name, content in _rows(connection, "holdfast_kept", "name, content", name):
+            lines.keep(kept_name, bytes(content))
     finally:
         lines.close()
     with closing(sqlite3.connect(path)) as database:
@@ -182,8 +182,8 @@ def _load_into_postgres(connection: Any, name: str, path: Path) -> None:
                 "CREATE TABLE IF NOT EXISTS holdfast_kept (book TEXT, name TEXT, content BYTEA NOT NULL, "
                 "PRIMARY KEY (book, name))"
             )
-            for kept, content in database.execute("SELECT name, content FROM kept"):
-                cursor.execute("INSERT INTO holdfast_kept VALUES (%s, %s, %s)", (name, kept, content))
+            for kept_name, content in database.execute("SELECT name, content FROM kept"):
+                cursor.execute("INSERT INTO holdfast_kept VALUES (%s, %s, %s)", (name, kept_name, content))
 
 
 def _require_chain(path: Path) -> None:

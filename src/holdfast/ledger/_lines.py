@@ -52,9 +52,9 @@ class Closed(BookError):
 def closed_book(name: str, *, kept: bool = True) -> BookError:
     """The refusal of a book that was closed by its own process, and what to do."""
     if kept:
-        rest = "; what it says is kept. To go on, open a guard on the same data with the same ledger."
+        rest = "; its lines are kept. To continue, open a guard on the same data with the same ledger."
     else:
-        rest = ", and its account with it. An account that is to outlive its guard needs a ledger=path."
+        rest = ", and its account is gone. To keep an account after its guard is closed, give ledger=path."
     return BookError(f"The account book {name} was closed here{rest}")
 
 
@@ -160,8 +160,8 @@ class Balance:
 
     def spent_by(self, person: str) -> int:
         """Micro-nats that one ``person`` spent or holds reserved."""
-        held = sum(int(body["micro_nats"]) for body in self.open.values() if body.get("by", "") == person)
-        return self.people.get(person, 0) + held
+        reserved = sum(int(body["micro_nats"]) for body in self.open.values() if body.get("by", "") == person)
+        return self.people.get(person, 0) + reserved
 
     def apply(self, event: Event) -> None:
         """Add one more line, an ``event``. A line that does not fit what came before is refused."""
@@ -169,7 +169,7 @@ class Balance:
         self._require_batch(event)
         self._require_before(event)
         if self.closed and event.kind == "reserve":  # What was reserved before may still be settled.
-            raise BookError(f"The account book goes on at line {event.sequence} after it was closed.")
+            raise BookError(f"The account book continues at line {event.sequence} after it was closed.")
         if event.kind == "reserve":
             if not (isinstance(body.get("micro_nats"), int) and body["micro_nats"] >= 0):
                 raise _unfit(event)
@@ -277,10 +277,10 @@ class Balance:
 
     def copy(self) -> Balance:
         """An independent copy of the balance."""
-        same = copy(self)
-        same.people, same.open = dict(self.people), dict(self.open)
-        same.recent = {person: deque(times) for person, times in self.recent.items()}
-        return same
+        duplicate = copy(self)
+        duplicate.people, duplicate.open = dict(self.people), dict(self.open)
+        duplicate.recent = {person: deque(times) for person, times in self.recent.items()}
+        return duplicate
 
     def to_dict(self) -> dict[str, Any]:
         """What a checkpoint records; ``Balance(state)`` continues from it."""

@@ -108,15 +108,15 @@ def verify(
     if public_key is not None:
         public_key_of(public_key)
         checked.head(public_key)
-    held = list(receipts)
-    for receipt in held:
+    all_receipts = list(receipts)
+    for receipt in all_receipts:
         checked.receipt(receipt, public_key)
     spent, unit = checked.spent()
     return Verification(
         lines=len(checked.lines),
         spent=spent,
         signed=public_key is not None and "signature" not in {problem.kind for problem in checked.problems},
-        receipts=len(held),
+        receipts=len(all_receipts),
         problems=tuple(checked.problems),
         epoch=checked.epoch,
         unit=unit,
@@ -181,7 +181,7 @@ class _Checked:
         numbers = [line.sequence for line in self.lines if isinstance(line.sequence, int)]
         present = set(numbers)
         for expected in _gaps(present):
-            self._wrong(expected, "missing", f"line {expected} is not there")
+            self._wrong(expected, "missing", f"line {expected} is missing")
         highest = 0
         for number in numbers:
             if number <= highest:
@@ -210,7 +210,9 @@ class _Checked:
             if event.kind == "checkpoint" and event.body["balance"] != json.loads(
                 canonical(self.balance.to_dict())
             ):
-                self._wrong(line.sequence, "sums", "the checkpoint is not what the lines before it add up to")
+                self._wrong(
+                    line.sequence, "sums", "the checkpoint differs from the sum of the lines before it"
+                )
             self.balance.apply(event)
         except (BookError, KeyError, TypeError, ValueError) as error:
             self._wrong(line.sequence, "sums", str(error))
@@ -219,7 +221,7 @@ class _Checked:
         """The signature at the end: it stands for all lines."""
         receipt = _receipt((self.ending or {}).get("head"))
         if receipt is None:
-            self._wrong(0, "signature", "the book carries no signature of how it ends")
+            self._wrong(0, "signature", "the end of the book is not signed")
         else:
             self.receipt(receipt, public_key, ending=True)
 
@@ -229,13 +231,12 @@ class _Checked:
         if public_key is not None and not receipt.signed_by(public_key):
             self._wrong(receipt.sequence, "signature", f"{what} is not signed with this key")
             return
-        there = {line.sequence: line.digest for line in self.lines}
-        if receipt.sequence not in there:
-            words = (
-                f"{what} shows that the book had {receipt.sequence} lines; it ends at {max(there, default=0)}"
-            )
+        digests = {line.sequence: line.digest for line in self.lines}
+        if receipt.sequence not in digests:
+            last = max(digests, default=0)
+            words = f"{what} shows that the book had {receipt.sequence} lines; it ends at {last}"
             self._wrong(receipt.sequence, "cut", words)
-        elif there[receipt.sequence] != receipt.digest or there.get(1) != receipt.book:
+        elif digests[receipt.sequence] != receipt.digest or digests.get(1) != receipt.book:
             self._wrong(receipt.sequence, "changed", f"{what} was given for other lines than these")
 
     def _wrong(self, line: Any, kind: str, words: str) -> None:
@@ -338,14 +339,14 @@ def verify_epochs(
         receipts: Receipts that people hold for lines of any of these books.
     """
     exports = [read_lines(path) for path in paths]
-    held = list(receipts)
+    all_receipts = list(receipts)
     results = []
     for place, (path, lines) in enumerate(zip(paths, exports, strict=True)):
-        own = [receipt for receipt in held if _identity(lines) == receipt.book]
+        own_receipts = [receipt for receipt in all_receipts if _identity(lines) == receipt.book]
         if place == 0:
             identities = {_identity(other) for other in exports}
-            own += [receipt for receipt in held if receipt.book not in identities]
-        results.append(verify(path, public_key, receipts=own))
+            own_receipts += [receipt for receipt in all_receipts if receipt.book not in identities]
+        results.append(verify(path, public_key, receipts=own_receipts))
     for place, (earlier, later) in enumerate(pairwise(exports), start=1):
         problems = tuple(Problem(1, "epoch", words) for words in _breaks(earlier, later))
         results[place] = replace(results[place], problems=(*results[place].problems, *problems))
@@ -360,10 +361,10 @@ def _breaks(earlier: list[Line], later: list[Line]) -> Iterator[str]:
     """Every reason, in words, why the ``later`` book is not the next epoch of the ``earlier`` one."""
     link = EpochLink.in_opening(later[0].event().body) if later else None
     if not earlier or link is None:
-        yield "this book does not say that it is the epoch after another"
+        yield "this book does not say that it continues another book"
         return
     if link.before != _identity(earlier):
-        yield "this book is the epoch after another book than the one before it here"
+        yield "this book continues another book, and not the one that was given before it"
         return
     lines = {line.sequence: line for line in earlier}
     announcement = lines.get(link.line)
@@ -381,10 +382,10 @@ def _breaks(earlier: list[Line], later: list[Line]) -> Iterator[str]:
     if link.number != (1 if first is None else first.number) + 1:
         yield f"it says that it is epoch {link.number}, which is not the next one"
     if link.closed and not any(line.kind == "close" and line.sequence < link.line for line in earlier):
-        yield "it says that the account before it was closed for good, which was not so"
+        yield "it says that the account before it was closed for good, but that account was not"
     left_open = min(1.0, (0.0 if first is None else first.failure_before) + 1 - float(before["confidence"]))
     if link.failure_before < left_open:
-        yield "it counts less for the epochs before it than they left open"
+        yield "the failure probability that it counts for earlier epochs is less than theirs"
 
 
 @dataclass(frozen=True, repr=False)

@@ -81,7 +81,7 @@ def gate_power(
     promise: Literal["family", "fdr"] = "family",
 ) -> float:
     """The smallest observed gain for which the last of so many candidates is promoted, if none before it was
-    and it fixes four tasks for each that it breaks; infinity where there is none.
+    and it fixes four tasks for each that it breaks; infinity if no gain is enough.
 
     Guarantee: exact for a :class:`holdfast.Gate` with 0/1 scores.
     Assumes: nothing; it is arithmetic on the gate's own rules.

@@ -40,8 +40,8 @@ class Rounding(Record):
 class Leak(Record):
     """What ``queries`` scores with ``digits`` digits, each chosen after the ones before, say about the truth.
 
-    ``nats`` is the most that the scores could have told about the rows: queries · ln(values). All half-widths
-    are at ``confidence`` and at most 1; one of a half or more says nothing.
+    ``nats`` is the most that the scores could have revealed about the rows: queries · ln(values). All
+    half-widths are at ``confidence`` and at most 1; one of a half or more says nothing.
 
     ``score``: every published score is this close to its true value. ``best``: the true value of whichever
     came out best is at most this much below what was printed. ``now``: one more score, chosen after all.

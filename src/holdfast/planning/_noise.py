@@ -2,9 +2,9 @@
 without noise or prices: splitting the rows, and pretending that nothing was adaptive.
 
 The printed route to TS Theorem 6.1 (composition by TS 4.2, transfer by TS 3.4, noise by TS 5.2) is kept
-beside the sharp result so that the gain is visible. Two printed slips are mended: Theorem 3.4 is proved for
-the two-sample form, so the composed oracle form is converted first; and its conditions η < 1 and ν < 1/10 are
-kept.
+beside the sharp result so that the gain is visible. Two printed errors are corrected: Theorem 3.4 is proved
+for the two-sample form, so the composed oracle form is converted first; and its conditions η < 1 and ν < 1/10
+are kept.
 """
 
 from __future__ import annotations

@@ -69,13 +69,13 @@ _COLOURS: dict[type[Method], str] = {
 class PlanEntry(Record):
     """What one method promises: ``error`` for ``queries`` answers on ``rows`` rows.
 
-    Two of the three were given and the third was computed; ``rows`` is None where no number of rows is known
-    to do. ``valid`` says whether the method holds for the stated dependence, ``reason`` why not; ``unstated``
-    names what the promise needs and the caller did not say. ``answers`` are the kinds of questions that the
-    method answers ("means", "filtered", "quantiles", "custom"); the error is certified for means and shares
-    of all rows. ``note`` says where another method is the better choice. ``parameters`` are all numbers
-    needed to compute the promise again. ``paper`` is the printed route and ``variants`` other ways to the
-    same promise, both entries of their own.
+    Two of the three were given and the third was computed; ``rows`` is None if no number of rows is known
+    to be enough. ``valid`` says whether the method holds for the stated dependence, ``reason`` why not;
+    ``unstated`` names what the promise needs and the caller did not say. ``answers`` are the kinds of
+    questions that the method answers ("means", "filtered", "quantiles", "custom"); the error is certified
+    for means and shares of all rows. ``note`` says where another method is the better choice.
+    ``parameters`` are all numbers needed to compute the promise again. ``paper`` is the printed route and
+    ``variants`` other ways to the same promise, both entries of their own.
 
     Args:
         name: The name of the method, for example "code" or "split".
@@ -114,7 +114,7 @@ class PlanEntry(Record):
 def _count(number: int | None, what: str) -> str:
     """A number of things in words."""
     if number is None:
-        return f"no number of {what}s is known to do"
+        return f"no number of {what}s is known to be enough"
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 

@@ -1,4 +1,4 @@
-"""What a score on a burnt test set is still worth, if its winner can be written down in a few bytes.
+"""What a score on a used-up test set is still worth, if its winner can be written down in a few bytes.
 
 A recipe of L nats under a prior that was fixed before the rows were drawn is one of few: a union bound over
 all recipes, each at its share e^−L of the error probability, holds whatever was looked at. The prior here is

@@ -51,7 +51,7 @@ class ReusableHoldoutMethod(Method):
 
     def assumptions(self, rows: int, queries: int) -> tuple[str, ...]:
         """The training part, and how often it may be off."""
-        training = "A training part, independent of these rows, comes on top of them."
+        training = "A training part is needed as well, with rows independent of these."
         if self.setting.surprises is None:
             return (*self.setting.assumptions, training)
         often = (

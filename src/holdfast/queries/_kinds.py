@@ -298,7 +298,7 @@ def _check_alike(node: Call, values: tuple[Node, ...], columns: Columns) -> None
     kinds = [kind_of(value, columns) for value in values]
     first = next((kind for kind in kinds if kind != "null"), None)
     if first is None:
-        raise QueryRejected(f"{text_of(node)!r} is null whatever the row; give at least one branch a value.")
+        raise QueryRejected(f"{text_of(node)!r} is null for every row; give at least one branch a value.")
     for value, kind in zip(values, kinds, strict=True):
         if kind in ("date", "other"):
             raise misfit(value, node, kind, "number", columns)

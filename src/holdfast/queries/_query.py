@@ -131,7 +131,8 @@ class Query(Record):
 
     @property
     def is_settled(self) -> bool:
-        """Whether the training part decides nothing about it: no range, no groups, and no table."""
+        """Whether the question is complete without the training part: it has its bounds, has no groups, and
+        is no table."""
         return not (self.groups or self.needs_bounds or self.is_table)
 
     @property
@@ -166,7 +167,7 @@ class Query(Record):
 
     @property
     def key(self) -> str:
-        """The same for the same question: SHA-256 of the canonical form of everything but the guess."""
+        """A key that equal questions share: SHA-256 of the canonical form of everything but the guess."""
         nulls = self.nulls if self.nulls == "skip" else self.missing
         asked = f"{self.kind}({', '.join([*self._subject(), *self._options(nulls)])})"
         return hashlib.sha256(asked.encode()).hexdigest()
@@ -519,7 +520,7 @@ def _supported(query: Query, schema: engines.Schema) -> None:
         lacking.append(query.kind)
     if lacking:
         raise QueryRejected(
-            f"{lacking[0]!r} does not come out on {dialect.engine} exactly as it does elsewhere; ask without "
+            f"{lacking[0]!r} is not computed on {dialect.engine} exactly as it is elsewhere; ask without "
             "it, put it in a column of its own, or copy the rows to Parquet."
         )
 

@@ -69,7 +69,7 @@ def mean(
         return _weighted_mean(expression, weights, bounds, where, nulls, guess, by, schema)
     if bounds is None:
         raise QueryRejected(
-            f"The mean of {read.text!r} needs bounds: no number of rows can tell the mean of unbounded "
+            f"The mean of {read.text!r} needs bounds: no number of rows is enough for the mean of unbounded "
             f"values. Write bounds=(lo, hi), on the command line mean({read.text}, lo, hi); "
             "values outside are clipped."
         )
@@ -541,7 +541,7 @@ def unbounded(of: str, texts: Sequence[str]) -> QueryRejected:
     are its values."""
     each = ", a dict with a pair for each" if len(texts) > 1 else ""
     return QueryRejected(
-        f"The {of} of {' and '.join(texts)} needs bounds: no number of rows can tell it of unbounded values. "
+        f"The {of} of {' and '.join(texts)} needs bounds: no number of rows is enough for unbounded values. "
         f"Write bounds=(lo, hi){each}, or bounds='train' to have them proposed by the training part; values "
         "outside are clipped."
     )

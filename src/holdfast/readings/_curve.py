@@ -25,7 +25,7 @@ _POINTS, _POINTS_OF_DEPENDENT = 64, 16
 _ONE_CELL = ((0, 0, 1),)
 _BAND = (
     "The interval is a band around the training part's distribution: the share of rows up to any point is "
-    "the training part's share, more or less so much. guard.cdf shows the points."
+    "the training part's share, plus or minus the half-width. guard.cdf shows the points."
 )
 
 

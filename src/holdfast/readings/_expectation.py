@@ -65,7 +65,7 @@ _BOX_ERROR = 0.75
 # A training part shows whether a filter lets anything through if it has at least so many rows, and at least
 # one row for so many protected ones.
 _ENOUGH_LOOKED, _MOST_FOR_ONE = 30, 10
-# If training values do not vary at all, this part of the range is taken for their deviation.
+# If training values do not vary at all, this part of the range is used as their deviation.
 _LEAST_DEVIATION = 1e-6
 
 
@@ -281,7 +281,7 @@ def require_rows_enter(question: Question, looked: int, passing: int, rows: int)
     raise QueryRejected(
         f"None of {looked:,} training rows enters {question.text}: none passes the filter, or has a value. "
         "So hardly any protected row would, and the answer would say nothing. Check the filter on "
-        "guard.train. If it is meant, ask with a guess of your own: guess=..."
+        "guard.train. If the question is right, ask with a guess of your own: guess=..."
     )
 
 

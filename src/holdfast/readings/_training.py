@@ -29,11 +29,11 @@ MOST_GROUPS = 100
 _ROOM = 0.25
 
 OTHERS = "all others"
-NOT_SEEN = "Not seen in training, not asked."
+NOT_SEEN = "Not asked: not in the training rows."
 
 # A column with more different texts than this has names or ids: nobody can see which of them is misspelt.
 _MOST_TEXTS = 10_000
-# From this likeness on, from 0 to 1, a text is taken for a misspelling of another ("Adelei", "Adelaide").
+# From this likeness on, from 0 to 1, a text counts as a misspelling of another ("Adelei", "Adelaide").
 _ALIKE = 0.7
 # At most so many texts of a long list are looked at.
 _MOST_MISSING = 20
@@ -44,12 +44,12 @@ _NAMED = 3
 # enough.
 _OFTEN, _FEW, _BY_CHANCE = 1.2, 100, 0.05
 _REPEATED = (
-    "Rows repeat: of {:,} training rows {:,} are different. Equal rows are taken for draws of their own. If "
+    "Rows repeat: of {:,} training rows {:,} are different. Equal rows are counted as separate draws. If "
     "they are copies, or several rows about one person, the intervals are too narrow: leave the copies out, "
     "or say dependence=Clusters(...)."
 )
 
-_MEANT = "If it is meant, ask with a guess of your own: guess=..."
+_MEANT = "If the question is right, ask with a guess of your own: guess=..."
 
 
 class Hints:

@@ -25,7 +25,7 @@ _LEAST = 1e-300
 def laplace_mean(
     *, rows: int, epsilon: float, accuracy: float, cells: int, bounds: tuple[float, float] = (0.0, 1.0)
 ) -> Algorithm:
-    """The mean of ``rows`` values with Laplace noise, told as the middle of one of ``cells`` equal cells.
+    """The mean of ``rows`` values with Laplace noise, given as the middle of one of ``cells`` equal cells.
 
     Values are clipped to ``bounds`` = (low, high) and rounded to 2⁻⁴⁰ of their range (more coarsely beyond
     4,000 rows), so that sums are exact and the order of the rows does not matter. The law of the outcome is

@@ -72,7 +72,7 @@ def dp_to_replicable(
 
     The law is averaged over disjoint parts of the rows (``sampling="parts"``) or over random subsets that the
     tape chooses (``"subsample"``, SIS Corollary 3.13); ``"cheapest"`` takes subsets where they need less than
-    half of the rows, which happens with many outcomes. As many rows are asked for as ``rho`` needs. On any
+    half of the rows, which happens with many outcomes. It asks for as many rows as ``rho`` needs. On any
     rows the output has the averaged law, so it is wrong no more often than the algorithm was.
 
     Guarantee: ρ-replicable with ρ ≤ ``rho``. "sharp": ``dp_replicability``, explicit constants for pure and

@@ -205,7 +205,7 @@ def vote_plan(
             continue
         room, most = (beta - bad_coins) * (1.0 - 1e-12), longest
         if below < math.inf:
-            # Most numbers of seeds are done with here, by one sum: as many parts as would still be an
+            # Most numbers of seeds are ruled out here, by one sum: as many parts as would still be an
             # improvement must be enough. More seeds would have fewer parts, and no more room than β.
             most = math.ceil(below / seeds) - 1
             missed = vote.missed(seeds, most)[0] if most > 0 else 1.0

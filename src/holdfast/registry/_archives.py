@@ -100,10 +100,14 @@ def add_file(archive: tarfile.TarFile, name: str, path: Path) -> dict[str, Any]:
 
 
 def add_statement(
-    archive: tarfile.TarFile, kind: Kind, key: SigningKey, files: list[dict[str, Any]], stated: dict[str, Any]
+    archive: tarfile.TarFile,
+    kind: Kind,
+    key: SigningKey,
+    files: list[dict[str, Any]],
+    predicate: dict[str, Any],
 ) -> None:
     """Put the signed statement about all files at the end of an archive."""
-    text = json.dumps(seal(key, files, kind.type, {"format": kind.format, **stated})).encode()
+    text = json.dumps(seal(key, files, kind.type, {"format": kind.format, **predicate})).encode()
     archive.addfile(_info(MANIFEST, len(text)), io.BytesIO(text))
 
 
@@ -133,7 +137,7 @@ class OpenedArchive:
     digests: dict[str, str]
     manifest: bytes
 
-    def stated(self, public_key: str) -> dict[str, Any]:
+    def verified_predicate(self, public_key: str) -> dict[str, Any]:
         """What the statement says. It is refused if ``public_key`` did not sign it or a file differs from
         its digest."""
         name = self.kind.name
@@ -145,11 +149,11 @@ class OpenedArchive:
             statement = open_envelope(sealed, public_key)
         except HoldfastError as error:
             raise ArchiveError(str(error)) from None
-        stated: dict[str, Any] = statement["predicate"]
-        if statement["predicateType"] != self.kind.type or stated["format"] != self.kind.format:
+        predicate: dict[str, Any] = statement["predicate"]
+        if statement["predicateType"] != self.kind.type or predicate["format"] != self.kind.format:
             raise ArchiveError(
                 f"This version restores a {name} of format {self.kind.format}. Install the version that made "
-                f"it: {stated.get('version', 'unknown')}."
+                f"it: {predicate.get('version', 'unknown')}."
             )
         expected = {file["name"]: file["digest"]["sha256"] for file in statement["subject"]}
         wrong = sorted(
@@ -160,12 +164,12 @@ class OpenedArchive:
                 f"The {name} was changed: {wrong[0]} and {len(wrong) - 1} other files are not what was "
                 "signed. Nothing was restored."
             )
-        return stated
+        return predicate
 
 
 def extract(file: Path | BinaryIO, folder: Path, kind: Kind) -> OpenedArchive:
-    """Write every file of an archive to a folder. :meth:`OpenedArchive.stated` then checks that they are what
-    was signed."""
+    """Write every file of an archive to a folder. :meth:`OpenedArchive.verified_predicate` then checks that
+    they are what was signed."""
     called = getattr(file, "name", "The file") if not isinstance(file, Path) else str(file)
     cut = ArchiveError(f"{called} is not a {kind.name} of Holdfast, or it was cut. Nothing was restored.")
     digests: dict[str, str] = {}
@@ -252,14 +256,14 @@ class Bundles:
                 for book in sorted((staged / "books").glob("*.holdfast")):
                     files.append(add_file(archive, f"books/{book.name}", book))
                 key = self._places.key
-                stated = {
+                predicate = {
                     "version": holdfast.__version__,
                     "key": key.public,
                     "name": name,
                     "to": to,
                     "books": [head.to_dict() for head in heads],
                 }
-                add_statement(archive, BUNDLE, key, files, stated)
+                add_statement(archive, BUNDLE, key, files, predicate)
             yield file
 
     def take_in(self, person: Person, file: BinaryIO, *, sender: str, name: str | None = None) -> Imported:
@@ -278,11 +282,11 @@ class Bundles:
             raise InvalidArgument("key", "the public key of a service, ed25519:…", sender, of="an import")
         with tempfile.TemporaryDirectory(dir=self._places.home, prefix=".import-") as folder:
             staged = Path(folder)
-            stated = extract(file, staged, BUNDLE).stated(sender)
+            predicate = extract(file, staged, BUNDLE).verified_predicate(sender)
             registered = json.loads((staged / "dataset.json").read_text(encoding="utf-8"))
-            before, now = str(stated["name"]), name or str(stated["name"])
+            before, now = str(predicate["name"]), name or str(predicate["name"])
             require_name(now)
-            to = stated["to"]
+            to = predicate["to"]
             if to is not None and to != self._places.key.public:
                 raise Conflict(
                     f"This bundle is for the service with the key {to}, and the key of this one is "
@@ -293,10 +297,10 @@ class Bundles:
                 policy = Policy(**registered["policy"])
             except (KeyError, TypeError):
                 raise ArchiveError(
-                    f"The bundle was made by version {stated.get('version')}, which says more about a "
+                    f"The bundle was made by version {predicate.get('version')}, which says more about a "
                     "dataset than this one knows. Install that version. Nothing was changed."
                 ) from None
-            heads = _checked_bundle_books(staged / "books", stated["books"])
+            heads = _checked_bundle_books(staged / "books", predicate["books"])
             newest = book_name_of(now, planned[-1].number)
             self._administration.record(person, "import", dataset=now, sender=sender, goes_on=to is not None)
 
@@ -350,9 +354,9 @@ def _planned(epoch: dict[str, Any]) -> Planned:
     return Planned(epoch["number"], Arrived(**epoch["arrived"]), "", epoch["since"], whole=True)
 
 
-def _checked_bundle_books(folder: Path, stated: list[dict[str, Any]]) -> list[BookHead]:
+def _checked_bundle_books(folder: Path, stated_heads: list[dict[str, Any]]) -> list[BookHead]:
     """How the books of a bundle end. A book with a wrong chain or sum is refused."""
-    heads = [BookHead(**head) for head in stated]
+    heads = [BookHead(**head) for head in stated_heads]
     for head in heads:
         path = folder / f"{head.name}.holdfast"
         if not path.is_file():
@@ -446,12 +450,12 @@ def back_up(
         ):
             heads = _stage(home, books, Path(staged))
             subjects = [add_file(archive, name, path) for name, path in _members(Path(staged))]
-            # After the books, so that every submission and table that they speak of is there.
+            # After the books, so that every submission and table that they mention is there.
             subjects += _add_plain(archive, home, tables)
             if data:
                 subjects += _add_tables(archive, tables)
             created = int(time.time())
-            stated = {
+            predicate = {
                 "created": created,
                 "version": holdfast.__version__,
                 "home": str(home.resolve()),
@@ -460,7 +464,7 @@ def back_up(
                 "books": [head.to_dict() for head in heads],
                 "left_out": left_out,
             }
-            add_statement(archive, BACKUP, key, subjects, stated)
+            add_statement(archive, BACKUP, key, subjects, predicate)
             archive.close()
             target.flush()
             os.fsync(target.fileno())
@@ -521,7 +525,7 @@ def _members(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _add_plain(archive: tarfile.TarFile, home: Path, tables: Path) -> list[dict[str, Any]]:
-    """Every other file of the service's folder, but for books and tables."""
+    """Every other file of the service's folder, except books and tables."""
     # A mark shows how far a book has come. It must not be kept with copies of the book.
     inside = (home / "books", home / "data", home / "marks", home / "owner-token", tables)
     subjects = []
@@ -571,11 +575,11 @@ def restore(
         if "key" not in opened.digests:
             raise HoldfastError(f"{file} is not a backup of Holdfast, or it was cut. Nothing was restored.")
         key = SigningKey.at(staged / "key")
-        stated = opened.stated(public_key or key.public)
+        predicate = opened.verified_predicate(public_key or key.public)
         if public_key is not None and key.public != public_key:
             raise HoldfastError("The backup holds another key than the one it is signed with.")
-        heads = _checked_backup_books(staged, stated)
-        _move_sources(staged, Path(stated["sources"]), home.resolve() / "data")
+        heads = _checked_backup_books(staged, predicate)
+        _move_sources(staged, Path(predicate["sources"]), home.resolve() / "data")
         if books is not None:
             load_books(staged / "books", books)
             shutil.rmtree(staged / "books")
@@ -587,12 +591,17 @@ def restore(
         shutil.rmtree(staged, ignore_errors=True)
         raise
     return Restored(
-        str(home), stated["created"], key.public, tuple(heads), tuple(_behind(heads, seen)), stated["data"]
+        str(home),
+        predicate["created"],
+        key.public,
+        tuple(heads),
+        tuple(_behind(heads, seen)),
+        predicate["data"],
     )
 
 
-def _checked_backup_books(staged: Path, stated: dict[str, Any]) -> list[BookHead]:
-    heads = [BookHead(**head) for head in stated["books"]]
+def _checked_backup_books(staged: Path, predicate: dict[str, Any]) -> list[BookHead]:
+    heads = [BookHead(**head) for head in predicate["books"]]
     (staged / "books").mkdir(exist_ok=True, mode=0o700)
     if read_heads(staged / "books") != heads:
         raise HoldfastError("The books of the backup do not end as it says. Nothing was restored.")

@@ -503,6 +503,6 @@ def _require_tasks(gate: Gate, given: Mapping[str, Mapping[str, Any] | None]) ->
         missing, unknown = len(tasks - by_task.keys()), len(by_task.keys() - tasks)
         raise QueryRejected(
             f"The {what} are not for the tasks of this gate: {missing:,} of its {len(tasks):,} tasks are "
-            f"missing, and {unknown:,} are not among them. It is not said which, because this token may only "
-            "submit. Nothing was charged."
+            f"missing, and {unknown:,} are not among them. This message does not say which, because this "
+            "token may only submit. Nothing was charged."
         )

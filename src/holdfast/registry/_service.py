@@ -390,7 +390,7 @@ class Administration:
 
         def line(balance: Balance) -> list[Entry]:
             if not goes_on:
-                because = {"because": "This is a copy, and the original may go on elsewhere."}
+                because = {"because": "This is a copy, and the original may continue elsewhere."}
                 return [] if balance.closed else [Entry("close", because, "account")]
             if balance.handed_over is None:  # An interrupted import has already written it.
                 return []

@@ -164,7 +164,9 @@ class Provider:
                 try:
                     facts = self._get(f"{self.issuer}/.well-known/openid-configuration")
                     if facts.get("issuer", "").rstrip("/") != self.issuer:
-                        raise NoProvider("The provider calls itself by another address than --sign-in says.")
+                        raise NoProvider(
+                            "The provider's issuer address is not the one in the file of --sign-in."
+                        )
                     keys = KeySet.import_key_set(self._get(facts["jwks_uri"]))  # type: ignore[arg-type]
                 except (httpx.HTTPError, JoseError, ValueError, KeyError):
                     raise NoProvider(
@@ -353,7 +355,7 @@ class SignIn:
         fitting = [rule for rule in self._rules if rule.fits(claims)]
         if not fitting:
             raise Refused(
-                "You are signed in, and no rule of this service is about you. Ask the owner of the data."
+                "You are signed in, but no rule of this service gives you a role. Ask the owner of the data."
             )
         first, *others = fitting
         grants = tuple(Grant(rule.role, rule.reach) for rule in others)

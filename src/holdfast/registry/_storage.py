@@ -6,7 +6,7 @@ all of it is in tables of that database, so every machine that shares the books 
 Guarantee of :class:`Contents`, so that no rows get a second account: a table whose rows are those of a
 registered one, in any order, format, file or database, is refused, with a column that numbers them or
 without. So is a large table at the same place, or a large file of the same length and ends. Independent
-tables are taken for the same with probability at most 1e-9. A refusal says that two whole tables are the
+tables are mistaken for the same with probability at most 1e-9. A refusal says that two whole tables are the
 same. Only a person who holds such a table can cause it, so it reveals nothing new about protected rows.
 Tables that share only some rows are accepted: the owner must know that the rows are in no other table.
 Digests are made with a secret of the service, and are in no export.
@@ -148,7 +148,7 @@ class PostgresStore:
                     connection.execute("UPDATE holdfast_changes SET number = number + 1")
             return result
 
-        result: Rows = self._run(run, again=reads)
+        result: Rows = self._run(run, retry=reads)
         return result
 
     def make(self, schema: str) -> None:
@@ -166,11 +166,11 @@ class PostgresStore:
                 if text.strip():
                     connection.execute(text)
 
-        self._run(run, again=True)
+        self._run(run, retry=True)
 
     def changes(self) -> int:
         """A number that grows with every change, whichever machine makes it."""
-        return int(self._run(_changes, again=True))
+        return int(self._run(_changes, retry=True))
 
     def problem(self, patience: float) -> str | None:
         """Why the database cannot be used; None if it can."""
@@ -184,9 +184,9 @@ class PostgresStore:
         """Give the connections back."""
         self._database.close()
 
-    def _run(self, work: Callable[[Any], Any], *, again: bool) -> Any:
+    def _run(self, work: Callable[[Any], Any], *, retry: bool) -> Any:
         try:
-            return self._database.run(work) if again else self._database.run_once(work)
+            return self._database.run(work) if retry else self._database.run_once(work)
         except Unreachable as error:
             raise _unusable(error) from None
         except Exception as error:
@@ -319,10 +319,7 @@ class Places:
             return source
         place = self._inside(source)
         if place is None:
-            raise Broken(
-                f"The file {shown(source)!r} is not in the folder of sources any more. Bring it back as it "
-                "was."
-            )
+            raise Broken(f"The file {shown(source)!r} is not in the folder of sources any more. Restore it.")
         return str(place)
 
     @contextmanager
@@ -471,7 +468,7 @@ class Contents:
         try:
             self.claim(open_rows(place), place, kind, name)
         except InvalidArgument as error:
-            _log.error("the %s %s goes on, though its rows are registered twice: %s", kind, name, error)
+            _log.error("the %s %s continues, though its rows are registered twice: %s", kind, name, error)
 
     def close(self) -> None:
         """Close the store."""

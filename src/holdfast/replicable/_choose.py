@@ -107,7 +107,7 @@ class ChoiceDesign(Design):
 
     def choose(self, means: Floats, rows: int, tape: Tape, *, best_effort: bool) -> Result:
         """The choice from the mean losses of the first ``self.rows`` of ``rows`` rows, or of all if fewer."""
-        kept = self.kept_by(min(rows, self.rows), best_effort=best_effort, what="This choice")
+        kept_design = self.kept_by(min(rows, self.rows), best_effort=best_effort, what="This choice")
         details = {
             "method": self.name,
             "models": self.problem.models,
@@ -115,7 +115,7 @@ class ChoiceDesign(Design):
             "width": self.width,
             "needed": self.rows,
         }
-        return kept.result(self.way.pick(self.problem, means, self.width, tape), tape, details)
+        return kept_design.result(self.way.pick(self.problem, means, self.width, tape), tape, details)
 
 
 @lru_cache(maxsize=256)
@@ -137,7 +137,7 @@ def choice_design(problem: ChoiceProblem, rho: float, method: str = "best") -> C
     best = min(possible, key=lambda name: possible[name])
     width = ways[best].width(problem, possible[best])
     if width is None:
-        raise InvalidArgument("accuracy", "one that can be had", accuracy, of="choose")
+        raise InvalidArgument("accuracy", "one that can be reached", accuracy, of="choose")
     return ChoiceDesign(accuracy, rho, beta, possible[best], problem, best, ways[best], width)
 
 
@@ -339,13 +339,13 @@ def opt_by_means(
 ) -> Result:
     """The estimate from the mean losses of the first rows that the promise needs, or of all if fewer."""
     design = _opt_design(len(means), accuracy, rho, beta, one_sided=one_sided, of="estimate_opt")
-    kept = design.kept_by(min(rows, design.rows), best_effort=best_effort, what="This estimate")
+    kept_design = design.kept_by(min(rows, design.rows), best_effort=best_effort, what="This estimate")
     least = float(means.min())
     value = float(round_to_grid(least + design.correction, design.width, tape))
     details = {"models": len(means), "width": design.width, "least": least, "needed": design.rows}
     if one_sided:
-        return kept.result(value + design.reach, tape, details, accuracy=accuracy / 2.0)
-    return kept.result(value, tape, details)
+        return kept_design.result(value + design.reach, tape, details, accuracy=accuracy / 2.0)
+    return kept_design.result(value, tape, details)
 
 
 @dataclass(frozen=True)

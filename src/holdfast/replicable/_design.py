@@ -271,10 +271,13 @@ class Result(Record):
 
     def __str__(self) -> str:
         """The value and what is promised about it, in words."""
-        again, near = 1 - self.guarantee.rho, None if self.beta is None else 1 - self.beta
-        promise = f"another sample and this tape give exactly this with probability {again:g} or more"
-        if self.accuracy is not None and near is not None:
-            promise += f"; it is within {self.accuracy:g} of the truth with probability {near:g} or more"
+        promise = (
+            "another sample and this tape give exactly this with probability "
+            f"{1 - self.guarantee.rho:g} or more"
+        )
+        if self.accuracy is not None and self.beta is not None:
+            near = f"{1 - self.beta:g}"
+            promise += f"; it is within {self.accuracy:g} of the truth with probability {near} or more"
         return f"{self.value} ({promise}; {self.rows:,} rows; {self.tape})"
 
     def to_dict(self) -> dict[str, Any]:
@@ -285,10 +288,10 @@ class Result(Record):
         return {name: plain(item) for name, item in visible.items()}
 
     def __eq__(self, other: object) -> bool:
-        theirs = other.value if isinstance(other, Result) else other
-        if isinstance(self.value, np.ndarray) or isinstance(theirs, np.ndarray):
-            return bool(np.array_equal(np.asarray(self.value), np.asarray(theirs)))
-        return bool(self.value == theirs)
+        other_value = other.value if isinstance(other, Result) else other
+        if isinstance(self.value, np.ndarray) or isinstance(other_value, np.ndarray):
+            return bool(np.array_equal(np.asarray(self.value), np.asarray(other_value)))
+        return bool(self.value == other_value)
 
     def __hash__(self) -> int:
         value = self.value

@@ -90,7 +90,7 @@ def gaussian_mean(
     checks.choice(method, "method", ("cheapest",), of=of)
     design = _gaussian_design(accuracy, rho, beta, values.shape[1], of=of)
     grid, dimension = design.grid, design.dimension
-    kept = design.kept_by(
+    kept_design = design.kept_by(
         len(values),
         best_effort=best_effort,
         what="A Gaussian mean with this promise",
@@ -103,10 +103,10 @@ def gaussian_mean(
         raise InvalidArgument("x", "rows whose covariance is positive definite", x, of=of)
     factor = upper.T * np.sign(diagonal)
     rounded, scales = round_in_turn(
-        centre, factor, kept.rows, grid, tape.branch("gaussian mean").uniforms(2 * dimension)
+        centre, factor, kept_design.rows, grid, tape.branch("gaussian mean").uniforms(2 * dimension)
     )
     details = {"width": grid.width, "step": grid.step, "scales": scales, "needed": grid.rows}
-    return kept.result(rounded, tape, details)
+    return kept_design.result(rounded, tape, details)
 
 
 def gaussian_mean_rows(
@@ -319,19 +319,19 @@ def least_eigenvalue(
     tape = tape_argument(tape, of=of)
     values = table_argument(x, of=of)
     design = _eigenvalue_design(accuracy, rho, beta, values.shape[1], of=of)
-    kept = design.kept_by(
+    kept_design = design.kept_by(
         min(len(values), design.rows),
         best_effort=best_effort,
         what="A least eigenvalue with this promise",
         fewest=design.dimension + 5,
     )
-    used = values[: kept.rows] - values[: kept.rows].mean(axis=0)
+    used = values[: kept_design.rows] - values[: kept_design.rows].mean(axis=0)
     smallest = float(np.linalg.svd(used, compute_uv=False)[-1]) ** 2
     if not smallest > 0.0:
         raise InvalidArgument("x", "rows whose covariance is positive definite", x, of=of)
     coin = tape.branch("least eigenvalue").uniforms(1)[0]
-    value = round_least(smallest, kept.rows, design.dimension, design.width, coin)
-    return kept.result(float(value), tape, {"width": design.width, "needed": design.rows})
+    value = round_least(smallest, kept_design.rows, design.dimension, design.width, coin)
+    return kept_design.result(float(value), tape, {"width": design.width, "needed": design.rows})
 
 
 def least_eigenvalue_rows(*, accuracy: float, rho: float, beta: float, dimension: int = 1) -> int:
@@ -479,14 +479,17 @@ def identity_test(
     tape = tape_argument(tape, of=_IDENTITY)
     white = _whitened(x, mean, covariance)
     design = _identity_design(distance, rho, beta, white.shape[1], of=_IDENTITY)
-    kept = design.kept_by(
+    kept_design = design.kept_by(
         min(len(white), design.rows), best_effort=best_effort, what="An identity test with this promise"
     )
-    start, span = _identity_start(design.dimension, kept.rho, design.beta), _identity_span(kept.rho)
+    start, span = (
+        _identity_start(design.dimension, kept_design.rho, design.beta),
+        _identity_span(kept_design.rho),
+    )
     threshold = start + span * float(tape.branch("identity test").uniforms(1)[0])
-    statistic = math.sqrt(kept.rows) * float(np.linalg.norm(white[: kept.rows].mean(axis=0)))
+    statistic = math.sqrt(kept_design.rows) * float(np.linalg.norm(white[: kept_design.rows].mean(axis=0)))
     details = {"statistic": statistic, "threshold": threshold, "needed": design.rows}
-    return kept.result(statistic <= threshold, tape, details)
+    return kept_design.result(statistic <= threshold, tape, details)
 
 
 def identity_test_rows(*, distance: float, rho: float, beta: float = 0.05, dimension: int = 1) -> int:

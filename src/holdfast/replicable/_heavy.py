@@ -69,11 +69,11 @@ def heavy_hitters(
     tape = tape_argument(tape, of=of)
     design = _design(*_promise(threshold, accuracy, rho, beta, of=of))
     named, counts, rows = count_items(items, of=of)
-    kept = design.kept_by(rows, best_effort=best_effort, what="A list with this promise")
+    kept_design = design.kept_by(rows, best_effort=best_effort, what="A list with this promise")
     cutoff = float(design.cutoffs(tape.branch("heavy_hitters").uniforms(1))[0])
     heavy = [named[name] for name, count in counts.items() if count / rows >= cutoff]
     details = {"threshold": design.threshold, "cutoff": cutoff, "needed": design.rows}
-    return kept.result(tuple(sorted(heavy, key=item_order)), tape, details)
+    return kept_design.result(tuple(sorted(heavy, key=item_order)), tape, details)
 
 
 def heavy_hitters_rows(*, threshold: float, rho: float, beta: float, accuracy: float | None = None) -> int:
@@ -186,9 +186,9 @@ def list_heavy_hitter(
         lists = lists.tolist()
     if isinstance(lists, (str, bytes)) or not isinstance(lists, Iterable):
         raise InvalidArgument("lists", "a sequence of lists of items", lists, of=of, reference=_BY_LIST)
-    taken = list(lists)[: design.rows]
-    named, counts = _occurrences(taken, design.list_size, of=of)
-    return _first_heavy(design, named, counts, len(taken), tape, best_effort=best_effort)
+    used_lists = list(lists)[: design.rows]
+    named, counts = _occurrences(used_lists, design.list_size, of=of)
+    return _first_heavy(design, named, counts, len(used_lists), tape, best_effort=best_effort)
 
 
 def listed_item(
@@ -219,14 +219,14 @@ def _first_heavy(
     best_effort: bool,
 ) -> Result:
     """The first item, in the tape's order of names, whose share reaches the tape's cutoff."""
-    kept = design.kept_by(lists, best_effort=best_effort, what="An item with this promise")
+    kept_design = design.kept_by(lists, best_effort=best_effort, what="An item with this promise")
     own = tape.branch("list_heavy_hitter")
     cutoff = float(design.cutoffs(own.uniforms(1))[0])
     able = [name for name, count in counts.items() if count / lists >= cutoff]
     first = min(zip(own.named_words(able).tolist(), able, strict=True), default=None)
     value = None if first is None else named[first[1]]
     details = {"eta": design.eta, "cutoff": cutoff, "list_size": design.list_size, "needed": design.rows}
-    return kept.result(value, tape, details)
+    return kept_design.result(value, tape, details)
 
 
 def list_heavy_hitter_rows(*, eta: float, rho: float, beta: float, list_size: int = _LIST_SIZE) -> int:

@@ -76,16 +76,18 @@ def histogram(
     _method(method, len(listed), of)
     if method == "joint":
         drawn = shares_design(*parameters)
-        kept = drawn.kept_by(len(values), best_effort=best_effort, what="A histogram with this promise")
+        kept_design = drawn.kept_by(
+            len(values), best_effort=best_effort, what="A histogram with this promise"
+        )
         coins = tape.branch("histogram").branch("joint")
         details = {"categories": tuple(listed), "method": method, "width": drawn.width, "needed": drawn.rows}
-        return kept.result(draw_shares(counts / kept.rows, drawn.width, coins), tape, details)
+        return kept_design.result(draw_shares(counts / kept_design.rows, drawn.width, coins), tape, details)
     design = _design(*parameters)
-    kept = design.kept_by(len(values), best_effort=best_effort, what="A histogram with this promise")
+    kept_design = design.kept_by(len(values), best_effort=best_effort, what="A histogram with this promise")
     uniforms = tape.branch("histogram").uniforms(design.categories - 1)
-    shares = round_shares(counts / kept.rows, design.width, uniforms)
+    shares = round_shares(counts / kept_design.rows, design.width, uniforms)
     details = {"categories": tuple(listed), "width": design.width, "needed": design.rows}
-    return kept.result(shares, tape, details)
+    return kept_design.result(shares, tape, details)
 
 
 def histogram_rows(
@@ -198,7 +200,8 @@ def _rounding(categories: int) -> tuple[Floats, Floats]:
     distances = np.linspace(0.0, categories / 4.0, CELLS + 1)
     if categories <= _EXACT:
         return distances, error_tail(categories)
-    # The error is at most max(ΣU⁺, ΣU⁻) for k − 1 uniforms on [−½, ½]: twice Chernoff's bound for one.
+    # The error is at most max(ΣU⁺, ΣU⁻) for k − 1 uniforms on [−½, ½]: twice Chernoff's bound for one of
+    # them.
     rates = np.geomspace(0.01, 10.0, 200)[:, None] * math.sqrt(_EXACT / categories)
     logs = (categories - 1) * np.log(0.5 + np.expm1(rates / 2.0) / rates) - rates * distances
     return distances, np.minimum(2.0 * np.exp(np.minimum(logs.min(axis=0), 0.0)), 1.0)
@@ -227,7 +230,7 @@ def round_shares(shares: npt.ArrayLike, width: float, coins: npt.ArrayLike) -> F
 
 # How far, in total variation, the nearest point of a randomly shifted lattice of shares is. In steps of the
 # lattice the error is a − ā for a = (0, V_1, …, V_{k−1}) with independent uniform V: the cell is {Σe = 0,
-# |e_i − e_j| ≤ 1}, and e − min e has uniform coordinates but for the least, which is 0.
+# |e_i − e_j| ≤ 1}, and e − min e has uniform coordinates except for the least, which is 0.
 CELLS = 4096
 _SLICE = 1 / 256
 _POINTS = 3000

@@ -66,14 +66,14 @@ def interior_point(
     size, points = _domain(domain, of)
     places = _places(x, size, points, of)
     design = _interior_design(domain, rho, beta, of="interior_point_rows")
-    kept = design.kept_by(
+    kept_design = design.kept_by(
         min(places.size, design.rows), best_effort=best_effort, what="An interior point with this promise"
     )
-    rows = kept.rows
+    rows = kept_design.rows
     dropped = _drawn(design.threshold(rows), tape.branch("interior point"))
     ordered = np.partition(places[:rows], (dropped, rows - 1 - dropped))
     place = coarsest(int(ordered[dropped]), int(ordered[rows - 1 - dropped]))
-    return kept.result(_point(place, points), tape, {"dropped": dropped, "needed": design.rows})
+    return kept_design.result(_point(place, points), tape, {"dropped": dropped, "needed": design.rows})
 
 
 def interior_point_rows(*, domain: npt.ArrayLike, rho: float, beta: float | None = None) -> int:
@@ -179,10 +179,10 @@ def learn_threshold(
     if labels.shape != places.shape or not bool(np.isin(labels, (0, 1)).all()):
         raise InvalidArgument("y", "labels 0 or 1, one for each row", y, of=of)
     design = _threshold_design(domain, accuracy, rho, beta, of="learn_threshold_rows")
-    kept = design.kept_by(
+    kept_design = design.kept_by(
         min(places.size, design.rows), best_effort=best_effort, what="A threshold with this promise"
     )
-    rows = kept.rows
+    rows = kept_design.rows
     zeros, ones = (np.sort(places[:rows][labels[:rows] == label]) for label in (0, 1))
     least, most = zeros[-1] if zeros.size else 0, ones[0] - 1 if ones.size else size - 1
     if not least <= most:
@@ -191,7 +191,7 @@ def learn_threshold(
     low = int(zeros[-1 - allowed]) if zeros.size > allowed else 0
     high = int(ones[allowed]) - 1 if ones.size > allowed else size - 1
     point = _point(coarsest(low, high), points)
-    return kept.result(point, tape, {"allowed": allowed, "needed": design.rows})
+    return kept_design.result(point, tape, {"allowed": allowed, "needed": design.rows})
 
 
 def learn_threshold_rows(*, domain: npt.ArrayLike, accuracy: float, rho: float, beta: float) -> int:

@@ -186,9 +186,13 @@ class KnownMeanDesign(Design):
     ) -> Result:
         """The mean of these rows, with the coins of one branch of the tape."""
         factor = covariance_argument(covariance, self.dimension, of=of)
-        kept = self.kept_by(len(values), best_effort=best_effort, what="A Gaussian mean with this promise")
+        kept_design = self.kept_by(
+            len(values), best_effort=best_effort, what="A Gaussian mean with this promise"
+        )
         mean = draw_mean(values.mean(axis=0), factor, self, coins.branch(self.method))
-        return kept.result(mean, tape, {"method": self.method, "width": self.width, "needed": self.rows})
+        return kept_design.result(
+            mean, tape, {"method": self.method, "width": self.width, "needed": self.rows}
+        )
 
 
 def known_mean_design(

@@ -69,13 +69,13 @@ def mean(
     low, high = bounds_argument(bounds, of=of, by=_BY)
     values = values_argument(x, low, high, of=of, by=_BY)
     design = _mean_design(accuracy, rho, beta, high - low, of=of)
-    kept = design.kept_by(values.size, best_effort=best_effort, what="A mean with this promise")
+    kept_design = design.kept_by(values.size, best_effort=best_effort, what="A mean with this promise")
     # The exact sum, so that the order of the rows does not matter.
-    share = (math.fsum(values.tolist()) / kept.rows - low) / (high - low)
+    share = (math.fsum(values.tolist()) / kept_design.rows - low) / (high - low)
     rounded = float(snap(share, design.width, tape.branch("mean").uniforms(1))[0])
     value = low + (high - low) * min(1.0, max(0.0, rounded))
     details = {"width": design.width * (high - low), "needed": design.rows}
-    return kept.result(value, tape, details, accuracy=float(accuracy))
+    return kept_design.result(value, tape, details, accuracy=float(accuracy))
 
 
 def mean_rows(*, accuracy: float, rho: float, beta: float, bounds: Sequence[float] = (0.0, 1.0)) -> int:
@@ -141,14 +141,14 @@ def difference(
     groups = [values_argument(group, low, high, of=of, by=_BY) for group in (first, second)]
     design = _difference_design(accuracy, rho, beta, high - low, of=of)
     smaller = min(group.size for group in groups)
-    kept = design.kept_by(smaller, best_effort=best_effort, what="Each group of this difference")
+    kept_design = design.kept_by(smaller, best_effort=best_effort, what="Each group of this difference")
     # Exact sums, so that the order of the rows does not matter.
     means = [math.fsum(group.tolist()) / group.size for group in groups]
     apart = (means[0] - means[1]) / (high - low)
     rounded = float(snap(apart, design.width, tape.branch("difference").uniforms(1))[0])
     value = (high - low) * min(1.0, max(-1.0, rounded))
     details = {"width": design.width * (high - low), "needed": design.rows}
-    return kept.result(value, tape, details, accuracy=float(accuracy))
+    return kept_design.result(value, tape, details, accuracy=float(accuracy))
 
 
 def difference_rows(*, accuracy: float, rho: float, beta: float, bounds: Sequence[float] = (0.0, 1.0)) -> int:
@@ -227,12 +227,12 @@ def slope(
     if ys.size != xs.size:
         raise InvalidArgument("x", f"of the length of y, {ys.size}", xs.size, of=of)
     design = _slope_design(accuracy, rho, beta, variance, unit, of=of)
-    kept = design.kept_by(xs.size, best_effort=best_effort, what="A slope with this promise")
+    kept_design = design.kept_by(xs.size, best_effort=best_effort, what="A slope with this promise")
     (y_low, y_high), (x_low, x_high) = pairs
     fitted = _fitted((ys - y_low) / (y_high - y_low), (xs - x_low) / (x_high - x_low), _CUT * variance)
     rounded = float(snap(fitted, design.width, tape.branch("slope").uniforms(1))[0])
     details = {"width": design.width * unit, "needed": design.rows}
-    return kept.result(rounded * unit, tape, details, accuracy=float(accuracy))
+    return kept_design.result(rounded * unit, tape, details, accuracy=float(accuracy))
 
 
 def slope_rows(

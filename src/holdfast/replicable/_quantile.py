@@ -193,7 +193,7 @@ def _quantile(
     if not np.isfinite(values).all():
         raise InvalidArgument("x", "a sequence of finite numbers", x, of=name, reference=_BY)
     design = _design(*_promise(q, *promise, of=name), places.questions)
-    kept = design.kept_by(values.size, best_effort=best_effort, what=f"A {name} with this promise")
+    kept_design = design.kept_by(values.size, best_effort=best_effort, what=f"A {name} with this promise")
     thresholds = design.cutoffs(tape.branch("quantile").uniforms(design.questions))
     value = places.value(_search(places, places.places(values), thresholds))
     details = {
@@ -202,7 +202,7 @@ def _quantile(
         "needed": design.rows,
         "places": places.count,
     }
-    return kept.result(value, tape, details)
+    return kept_design.result(value, tape, details)
 
 
 def _search(domain: Domain, sorted_places: npt.NDArray[np.int64], thresholds: Floats) -> int:

@@ -1,8 +1,8 @@
 """How many rows a replicable statistic needs, and what so many rows can promise.
 
 ``sample_size`` and ``power`` are for one statistic, ``plan_several`` for several means of the same rows.
-``compare_ways`` shows the way that is built in beside one that wins for larger domains, so that nobody has to
-take our word for it.
+``compare_ways`` shows the way that is built in beside one that wins for larger domains, so that everybody can
+compare them.
 """
 
 from __future__ import annotations

@@ -316,9 +316,9 @@ class Tape:
         # Words in the last, incomplete, round of ``below`` are drawn again at their own position.
         last = np.uint64(2**64 - 1 - 2**64 % below)
         attempt = 0
-        while (again := words > last).any():
+        while (rejected := words > last).any():
             attempt += 1
-            words = np.where(again, self._words(f"integers again {attempt}", count, 0, of=of), words)
+            words = np.where(rejected, self._words(f"integers again {attempt}", count, 0, of=of), words)
         return (words % np.uint64(below)).astype(np.int64)
 
     def permutation(self, n: int) -> Whole:

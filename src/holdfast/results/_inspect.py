@@ -163,7 +163,7 @@ def _expected(header: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     spec = header["eval"]
     epochs = (spec.get("config") or {}).get("epochs") or 1
     if type(epochs) is not int or not 1 <= epochs <= _MOST_EPOCHS:
-        raise ResultsRejected(f"A log must have 1 to {_MOST_EPOCHS:,} epochs; this one has not.")
+        raise ResultsRejected(f"A log must have 1 to {_MOST_EPOCHS:,} epochs; this one does not.")
     for task in (spec.get("dataset") or {}).get("sample_ids") or ():
         for epoch in range(1, epochs + 1):
             yield str(task), epoch

@@ -136,7 +136,8 @@ class Tally:
         else:
             text = answer.encode("utf-8", "surrogatepass")
             digest = self._answers.setdefault(task, hashlib.sha256())
-            digest.update(len(text).to_bytes(8, "big") + text)  # The length tells two answers from one.
+            # The length distinguishes two answers from one.
+            digest.update(len(text).to_bytes(8, "big") + text)
         if cluster is not None and self._clusters.setdefault(task, cluster) != cluster:
             raise ResultsRejected(
                 f"The task {shown_id(task)} is in more than one cluster. Give all repeats of a task the same "

@@ -1,9 +1,10 @@
 """The identity of a model: a digest of what a fitted model holds and of the code that it runs.
 
-The same fitted model is the same question, in this process and in the next one. The digest of a pickle would
-not do: a pickle names classes and functions and leaves their code out. So a model whose ``predict`` was
-rewritten would be taken for the old one. Here the caller's own code enters by value: instructions, constants,
-and the variables of its module that it uses. Code of installed packages enters by name and version.
+The same fitted model is the same question, in this process and in the next one. The digest of a pickle is not
+enough: a pickle names classes and functions and leaves their code out. So a model whose ``predict`` was
+rewritten would be mistaken for the old one. Here the caller's own code enters by value: instructions,
+constants, and the variables of its module that it uses. Code of installed packages enters by name and
+version.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def model_key(model: Any) -> str | None:
 
     Guarantee: models with the same digest hold equal values and run the same code of the caller's own (up to
     a collision of SHA-256), on packages of the same version.
-    Assumes: pickling a model saves everything that its predictions depend on, but for code. Not checkable.
+    Assumes: pickling a model saves everything that its predictions depend on, except code. Not checkable.
     """
     try:
         first, second = _Digest().of(model), _Digest().of(model)

@@ -582,8 +582,8 @@ def require_labels(question: ScoreQuestion, training: Part | None) -> None:
     if unseen and 0 < len(seen) <= _MOST_CLASSES:
         raise QueryRejected(
             f"The predictions hold {quoted(unseen[0])}, and no training row has that in {question.target!r}; "
-            f"there are {', '.join(map(quoted, seen[:10]))}. Give the labels as they are stored. If it is "
-            "meant, score with a guess of your own: guess=..."
+            f"there are {', '.join(map(quoted, seen[:10]))}. Give the labels as they are stored. If the "
+            "labels are right, score with a guess of your own: guess=..."
         )
     array = not isinstance(question.predictions, Model)
     if array and question.metric == "precision" and question.scale.positive not in predicted:

@@ -1,4 +1,4 @@
-"""The service: a data owner lets many people ask, from one account a dataset, for years.
+"""The service: many people ask the datasets of an owner, with one account for each dataset.
 
 Names that are imported ``as`` themselves are for the shell and for those who deploy a service.
 """

@@ -34,8 +34,8 @@ uses one up. A refusal comes back as data, with `refused` and `why`; a mistake i
 Report the whole interval, not the value alone."""
 _SHARED = "All answers come from one account that other people share, and it does not refill."
 _KEPT = (
-    "All answers come from one account, which is kept in a file and does not refill: a new session goes on "
-    "where the last one stopped."
+    "All answers come from one account, which is kept in a file and does not refill: a new session "
+    "continues where the last one stopped."
 )
 
 _QUESTIONS = f"""\
@@ -46,7 +46,7 @@ share(age > 40, where = sex = 'F', guess = 0.4), mean(income, 0, 1e5), differenc
 part."""
 _BY = (
     "`share(late, by = carrier)` asks the same of each value of a column; also mean, quantile and difference."
-    " `histogram(income, 10)` tells the share of rows in each bin."
+    " `histogram(income, 10)` gives the share of rows in each bin."
 )
 _FINER = "`nats` pays about so much for a finer answer, and `precise` about three nats."
 _ANSWER = (

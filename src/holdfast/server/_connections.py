@@ -27,28 +27,28 @@ _NOT_HERE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 def listen(host: str, port: int) -> list[socket.socket]:
     """A socket at every address that ``host`` stands for, all on one port; port 0 is a free one."""
-    taken: list[socket.socket] = []
+    listeners: list[socket.socket] = []
     refused: OSError | None = None
     try:
         for kind, address in _addresses(host):
             try:
-                taken.append(socket.create_server((address, port), family=kind))
+                listeners.append(socket.create_server((address, port), family=kind))
             except OSError as error:
                 if error.errno not in _NOT_HERE:
                     raise
                 refused = error
             else:
-                port = taken[0].getsockname()[1]
-        if not taken and refused is not None:
+                port = listeners[0].getsockname()[1]
+        if not listeners and refused is not None:
             raise refused
     except OSError as error:
-        for place in taken:
-            place.close()
+        for listener in listeners:
+            listener.close()
         raise HoldfastError(
             f"Cannot listen on {host}, port {port}: {_words(error)}. Say another place with --host or --port "
             "(--port 0 finds a free one)."
         ) from None
-    return taken
+    return listeners
 
 
 def _addresses(host: str) -> list[tuple[socket.AddressFamily, str]]:

@@ -210,7 +210,7 @@ def _run(
     # What is here now stays until the end: no collection needs to look through it while people wait.
     gc.collect()
     gc.freeze()
-    gc.set_threshold(10_000)  # A question leaves hardly anything behind that counting does not free.
+    gc.set_threshold(10_000)  # A question leaves hardly anything that reference counting does not free.
     announced = Announced(config)
     if server is not None:
         server(announced)

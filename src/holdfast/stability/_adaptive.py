@@ -134,7 +134,8 @@ class _LaplaceCurve:
 
 
 def azuma(t: float, steps: Iterable[float]) -> float:
-    """A martingale whose i-th increment is at most ``steps[i]`` in size ends ``t`` or more above its start.
+    """How likely it is, at most, that a martingale with increments of at most ``steps`` in size rises by
+    ``t``.
 
     Guarantee: P(Σ X_i ≥ t) ≤ exp(−t² / (2 Σ a_i²)) where |X_i| ≤ a_i and E[X_i | past] ≤ 0; one-sided.
     Assumes: the sizes a_i are fixed in advance (not checkable).
@@ -167,7 +168,8 @@ def azuma_intervals(t: float, lengths: Iterable[float]) -> float:
 
 
 def azuma_with_drift(total: float, k: int, bound: float, drift: float = 0.0) -> float:
-    """k increments within ``bound``, each with conditional mean at most ``drift``, sum to ``total`` or more.
+    """How likely it is, at most, that k increments within ``bound``, each with conditional mean at most
+    ``drift``, sum to ``total`` or more.
 
     Guarantee: P(Σ X_i ≥ kμ + z√k a) ≤ e^{−z²/2}, here solved for z; 1 where the total does not exceed the
         drift. For independent increments this is Hoeffding's bound (L5 theorem 0).
@@ -192,7 +194,7 @@ def azuma_with_drift(total: float, k: int, bound: float, drift: float = 0.0) -> 
 
 
 def hoeffding_lemma(rate: float, low: float, high: float, mean: float, *, known: str = "exactly") -> float:
-    """The logarithm of E exp(rate · X) is at most rate · mean + rate² (high − low)² / 8 for X in [low, high].
+    """An upper bound on ln E exp(rate · X), for X in [low, high]: rate · mean + rate² (high − low)² / 8.
 
     Guarantee: an upper bound on ln E exp(λX). ``known="exactly"``: E X = mean, every λ. ``known="above"``:
         only E X ≤ mean is known, and then λ must not be negative.

@@ -274,7 +274,7 @@ class BayesianModel(Protocol):
 
 @dataclass(frozen=True, repr=False)
 class BayesianDP(Notion):
-    """Who knows some rows learns at most a factor e^epsilon about another, whatever the dependence.
+    """Somebody who knows some rows learns at most a factor e^epsilon about another, whatever the dependence.
 
     Guarantee: P[y | x_i, x_K] ≤ e^ε P[y | x_i', x_K] for every row i, every set K of known rows and all
     values.

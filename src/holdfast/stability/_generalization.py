@@ -256,7 +256,8 @@ class MaxInformation(Notion):
         return self.beta >= 1.0 or math.isinf(self.bits)
 
     def failure(self, p: float) -> float:
-        """An event of probability ``p`` were data and output independent really has at most this probability.
+        """How likely an event is, at most, if it would have probability ``p`` with independent data and
+        output.
 
         Guarantee: min(1, 2^bits p + beta).
         Assumes: ``p`` bounds the event for every output held fixed, the data drawn afresh (not checkable).

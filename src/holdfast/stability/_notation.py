@@ -1,6 +1,5 @@
-"""The notions by name: ``"dp(0.01, 1e-9)"`` is read as ``DP(0.01, 1e-9)``; and what would make a conversion
-that says nothing useful.
-"""
+"""The notions by name: ``"dp(0.01, 1e-9)"`` is read as ``DP(0.01, 1e-9)``. Also advice on what would make a
+vacuous conversion useful."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from holdfast.stability._notion import Notion
 from holdfast.stability._replicability import GoodCoins, Replicability
 from holdfast.stability._typical import TwoSampleStability, TypicalStability
 
-# The level at which a conversion counts as useful: a replicability of 0.1, or the like of it.
+# The level at which a conversion counts as useful: a replicability of 0.1, or something similar.
 USEFUL = 0.1
 _TINY = 1e-12
 _MOST_ROWS = 10**15

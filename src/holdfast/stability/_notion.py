@@ -72,7 +72,7 @@ def _number(value: Any) -> str:
 
 
 def _row(cells: tuple[str, ...]) -> str:
-    """One row of a text table; long cells go on below."""
+    """One row of a text table; long cells continue below."""
     wrapped = [
         textwrap.wrap(cell, width, break_on_hyphens=False) or [""]
         for cell, width in zip(cells, _WIDTHS, strict=True)

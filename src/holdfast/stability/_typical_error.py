@@ -174,7 +174,7 @@ def _most_log_nats(k: int) -> float:
 def _search(error: Any, tail: Tail, k: int, beta: float) -> tuple[float, float]:
     """The nats and the share of β for the noise with the least error, by grids that close in.
 
-    The radius is read off the tail once a row of the grid, so that any tail will do.
+    The radius is read off the tail once a row of the grid, so that any tail can be used.
     """
     base = math.log(k) - math.log(beta)
     centre, half = np.array([3.0, 0.0]), np.array([9.0, 12.0])

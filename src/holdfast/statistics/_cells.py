@@ -2,7 +2,7 @@
 
 The rows that enter a question are divided by group and by where their values lie. Of each cell the count, the
 sums of the values and of their products, and the least and greatest values are read, as whole numbers. Any
-engine gives the same ones. From them follows, but for a very small rest, the sum of any smooth function of
+engine gives the same ones. From them follows, except for a very small rest, the sum of any smooth function of
 the values, such as the logarithm of a product of bets.
 """
 
@@ -234,17 +234,17 @@ class Cells:
         around = self.around(*self.mean)
         powers = np.array([1.0, stretch, 1.0, stretch**2, stretch, 1.0])
         sides = np.array([stretch, 1.0])
-        same = replace(
+        at_old_centre = replace(
             around,
             sums=around.sums * powers,
             least=around.least * sides,
             greatest=around.greatest * sides,
             centre=(around.centre[0] + x, around.centre[1] + z),
         )
-        return same.around(*self.centre)
+        return at_old_centre.around(*self.centre)
 
     def times(self, factor: float) -> Cells:
-        """So many times as many rows with the same distribution: what a small part predicts for a large
+        """``factor`` times as many rows with the same distribution: what a small part predicts for a large
         one.
 
         Args:

@@ -2,8 +2,8 @@
 
 Let v ≥ 0 and let θ be where E[u − θv] = 0. For a rate λ that is fixed before the rows are seen,
 E(a) = Π(1 + λ(u_i − a·v_i)) has expectation at most 1 at a = θ and falls in a. So every a with E(a) ≥ 1/δ
-lies below θ, but for probability δ. For the states of a stationary chain the factors are (1 + y)/(1 + νy),
-y = λ(u_i − a·v_i), with ν the operator norm of the chain (``docs/theory/intervals.md``).
+lies below θ, except with probability δ. For the states of a stationary chain the factors are
+(1 + y)/(1 + νy), y = λ(u_i − a·v_i), with ν the operator norm of the chain (``docs/theory/intervals.md``).
 ``docs/theory/statistics.md`` has the proof, and that of the bound: inside a cell the logarithm is expanded
 around the cell's mean, with a rest that only lowers it.
 """

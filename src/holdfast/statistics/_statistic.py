@@ -61,7 +61,7 @@ class Statistic(ABC):
 
         Args:
             cells: The sums over the protected rows, by cell.
-            trained: The same over the training rows. None where there are none.
+            trained: The same over the training rows. None if there are none.
         """
 
     @abstractmethod

@@ -86,7 +86,7 @@ class PreparedCells:
 
     @property
     def plan(self) -> dict[str, Any]:
-        """The numbers by which the book tells this plan from others."""
+        """The numbers by which the book distinguishes this plan from others."""
         return {"guess": self.guess, "cell": self.cells.cell, "cells": self.cells.count}
 
     def failed(self) -> Outcome:

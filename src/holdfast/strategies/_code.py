@@ -1,8 +1,8 @@
 """The code guard: no noise, any fixed-query interval, pay for what an answer reveals.
 
 A question is prepared from public facts alone: the guess, the reading, the cells, and the price of every
-possible output. Then the rows are read once, the output is found, and its interval is released. The output is
-all that leaves. Proof: ``docs/theory/code-guard.md``, "The theorem".
+possible output. Then the rows are read once, the output is found, and its interval is released. Nothing else
+is released. Proof: ``docs/theory/code-guard.md``, "The theorem".
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class PreparedCode:
 
     @property
     def plan(self) -> dict[str, Any]:
-        """The numbers by which the book tells this plan from others."""
+        """The numbers by which the book distinguishes this plan from others."""
         arms = self.reading.arms
         return {
             "guess": self.grid.guess,

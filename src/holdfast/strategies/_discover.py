@@ -119,7 +119,7 @@ class PreparedClaim:
 
     @property
     def plan(self) -> dict[str, Any]:
-        """The numbers by which the book tells this plan from others."""
+        """The numbers by which the book distinguishes this plan from others."""
         return {"level": self.level}
 
     def preview(self) -> Preview:

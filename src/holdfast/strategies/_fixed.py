@@ -157,7 +157,7 @@ class PreparedSplit:
 
     @property
     def plan(self) -> dict[str, Any]:
-        """The numbers by which the book tells this plan from others."""
+        """The numbers by which the book distinguishes this plan from others."""
         return {"first row": self.start, "rows": self.rows, "nats": self.nats}
 
     def failed(self) -> Outcome:

@@ -137,7 +137,7 @@ class PreparedNoise:
 
     @property
     def plan(self) -> dict[str, Any]:
-        """The numbers by which the book tells this plan from others."""
+        """The numbers by which the book distinguishes this plan from others."""
         return {"answers": self.answers, **self.numbers}
 
     def failed(self) -> Outcome:

@@ -54,7 +54,7 @@ class Prepared(Protocol):
 
     @property
     def plan(self) -> dict[str, Any]:
-        """The public numbers by which the book tells this plan from others."""
+        """The public numbers by which the book distinguishes this plan from others."""
 
     def preview(self) -> Preview:
         """What the question would cost and show."""

@@ -338,7 +338,8 @@ class Custom(Tail):
 
 
 def uniform_convergence(*, vc: int, n: int, deviation: float, method: str = "sharp") -> float:
-    """Some event of a class of VC dimension ``vc`` has a share off by ``deviation`` or more: how likely.
+    """How likely it is that the share of some event of a class of VC dimension ``vc`` is off by ``deviation``
+    or more.
 
     Guarantee: P(sup |share − probability| ≥ γ) ≤ 4 Π(2n) e^{−nγ²/8} for ``n`` independent rows. "sharp": Π is
     Sauer's sum, C(2n, 0) + … + C(2n, vc); "paper": (2n)^vc.

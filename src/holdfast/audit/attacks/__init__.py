@@ -4,22 +4,12 @@
 function that takes an :class:`AttackQuestion`, one value in [0, 1] for each row. It returns a number, or an
 answer with ``value``, ``low`` and ``high``. The same code attacks other packages, guards and plain averages.
 
-:func:`vote_attack`              turn each column the way its answer points, ask for the vote
-:func:`averaging_attack`         the same, each question asked often, in other words, to average noise away
-:func:`linear_classifier_attack` keep the columns that two parts agree on, ask for the classifier they make
-:func:`ladder_boosting_attack`   random predictions on a leaderboard, and the majority of the good ones
-:func:`differencing_attack`      everyone, and everyone but one: the difference is one person's secret
-:func:`fingerprint_attack`       which rows do the answers lean to; ask for just these
-:func:`chain_attack`             every parity of a chain's state, and the vote that its stays suggest
-================================ ==========================================================================
-
-Names that are imported ``as`` themselves are for Holdfast's own simulations and benchmarks.
-=======
 * :func:`vote_attack` turns each column the way its answer points. Then it asks for the vote.
 * :func:`averaging_attack` also asks each question often, in other words, to average the noise away.
 * :func:`linear_classifier_attack` keeps the columns that two parts agree on. It asks for their classifier.
 * :func:`ladder_boosting_attack` submits random predictions to a leaderboard, then the majority of the best.
-* :func:`differencing_attack` asks about everyone, then about all but one. The difference is one person.
+* :func:`differencing_attack` asks about everyone, then about all but one. The difference is one
+  person's secret.
 * :func:`fingerprint_attack` looks for the rows that the answers lean to, and asks about just these.
 * :func:`chain_attack` asks for every parity of a chain's state, and for the vote that its stays suggest.
 

@@ -1,4 +1,4 @@
-"""Answerers to attack: plain averages, the code guard on counts, and any guard through its own door.
+"""Answerers to attack: plain averages, the code guard on counts, and any guard through its public methods.
 
 The code guard on counts runs thousands of simulated accounts in seconds. Everything that decides validity is
 the product's own code (prior, account, grid, readings); only the counts come from arrays instead of a
@@ -41,7 +41,7 @@ class AttackAnswer(Record):
 
 def naive(rows: Rows, *, failure: float | None = None) -> Answerer:
     """Plain averages over the same rows, again and again; with ``failure``, each with a Hoeffding interval
-    that takes no notice of the others.
+    that ignores the others.
 
     Args:
         rows: The rows.

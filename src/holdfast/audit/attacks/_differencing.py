@@ -27,7 +27,7 @@ from holdfast.errors import InvalidArgument
 
 def differencing_attack(answer: Answerer, rows: Rows, *, targets: int) -> Attack:
     """For each of ``targets`` people ask for the share with a secret, and for the share with it who are not
-    that person: the difference tells the secret.
+    that person: the difference reveals the secret.
 
     ``rows`` holds a person's number in its first column and the secret, 0 or 1, in its second; the attacker
     uses the numbers, and the secrets only judge how many guesses are right: ``details["right"]`` of

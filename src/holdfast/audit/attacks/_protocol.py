@@ -52,9 +52,9 @@ class Answerer(Protocol):
 class Attack(Record):
     """The answers that an attack received, question by question, beside the truth.
 
-    ``lows`` and ``highs`` are NaN where the answerer gave no interval. Where it refused to go on, ``refused``
-    is the refusal and the answers are those before it. Iterating gives (interval, truth) pairs, which is what
-    ``coverage`` takes.
+    ``lows`` and ``highs`` are NaN where the answerer gave no interval. Where it refused to continue,
+    ``refused`` is the refusal and the answers are those before it. Iterating gives (interval, truth) pairs,
+    which is what ``coverage`` takes.
 
     Args:
         name: A short name.

@@ -26,8 +26,8 @@ class SignAttack(Record):
 
     ``signs`` has +1 for a column that seemed to agree with the target and −1 for one that seemed not to;
     ``rule`` is the majority of the columns turned by their signs, and ``final`` says how often it agrees with
-    the target. Where the guard refused to go on, ``refused`` is the refusal, ``answers`` are those before it
-    and ``final`` is None.
+    the target. Where the guard refused to continue, ``refused`` is the refusal, ``answers`` are those before
+    it and ``final`` is None.
     """
 
     answers: tuple[Answer, ...]

@@ -196,7 +196,7 @@ async function importDataset() {
   const imported = await call("POST", `/imports?key=${key}&name=${name}`, content, { kind: "application/x-tar" });
   $("import-form").reset();
   await page.listAgain();
-  const account = imported.open ? "Its account goes on here." : "It is a copy, and its account is closed.";
+  const account = imported.open ? "Its account continues here." : "It is a copy, and its account is closed.";
   return `${imported.name} was imported. ${account}`;
 }
 

@@ -70,7 +70,7 @@ function drawLine(gate, drawing, caption) {
   const column = Math.min(150, (width - 16) / shown.length);
   const top = 30, rise = 110, foot = 44;
   const lowest = shown[0].total, highest = shown[shown.length - 1].total;
-  // A margin may be 0 ("better, by no full step"), and its step goes upward all the same.
+  // A margin may be 0 ("better, but not by a full step"), and its step goes upward all the same.
   const least = 8, scaled = rise - least * (shown.length - 1);
   const y = (place) => top + rise - least * place - scaled * ((shown[place].total - lowest) / (highest - lowest || 1));
   const letters = Math.floor((column - 8) / 7);
@@ -90,7 +90,7 @@ function drawLine(gate, drawing, caption) {
   });
   drawing.replaceChildren(...parts);
   const left = gate.versions.length - shown.length;
-  caption.textContent = "Each step is a promotion: by more than how much it is better, and which submission it was. " +
+  caption.textContent = "Each step is a promotion. Its label says by more than how much the version is better, and which submission it was. " +
     (left > 0 ? `The newest ${shown.length} of ${gate.versions.length} versions. ` : "") +
     (gate.promise === "family" ? "Margins add up." : "Each margin is certified by itself; their sum is not.");
 }

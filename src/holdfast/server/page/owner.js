@@ -101,7 +101,7 @@ export async function deleteDataset(name) {
   return `${name} was deleted.`;
 }
 
-// Whoever takes the dataset away goes on where those are listed that are not served.
+// The owner who takes the dataset away continues where those are listed that are not served.
 async function leave(change) {
   const words = await change;
   if (words !== "") await page.notServed(words);
@@ -110,7 +110,7 @@ async function leave(change) {
 
 async function exportDataset() {
   const to = $("export-to").value.trim(), name = table();
-  const words = `This ends the account of ${name} here for good. Only the service with the key ${to} can go on with it. Keep the file: it is needed there.`;
+  const words = `This ends the account of ${name} here for good. Only the service with the key ${to} can continue it. Keep the file: it is needed there.`;
   if (to !== "" && !(await confirmed(words, "Hand the account over"))) return "";
   await call("POST", `/datasets/${name}/export`, { to: to || null }, { file: `${name}.tar` });
   if (to === "") return "A copy was exported.";

@@ -141,7 +141,7 @@ async function show(kind, name) {
   await (kind === SERVICE.kind ? administration.openAdministration() : KINDS[kind].open(name));
 }
 
-// Whoever chooses a place goes on reading at its name, at once: nobody who goes on while it loads is called back.
+// A reader who chooses a place continues at its name, at once. A reader who moves on while it loads is not called back.
 async function go(kind, name) {
   history.pushState(null, "", `#${kind}/${encodeURIComponent(name)}`);
   const shown = attempt(() => show(kind, name));

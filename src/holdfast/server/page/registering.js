@@ -67,7 +67,7 @@ async function registerGate() {
   return goOn("gate", name);
 }
 
-// Whoever registered something goes on at its place.
+// An owner who registered something continues at its place.
 async function goOn(kind, name) {
   $(`register-${kind}-form`).reset();
   await page.listAgain();

@@ -149,7 +149,7 @@ export function confirmed(words, label, typed = null) {
   $("confirm-words").textContent = words;
   $("confirm-yes").textContent = label;
   $("confirm-typing").hidden = typed === null;
-  $("confirm-typed-label").textContent = `Type ${typed} to go on`;
+  $("confirm-typed-label").textContent = `Type ${typed} to continue`;
   field.value = "";
   const isTyped = () => typed === null || field.value.trim() === typed;
   const allow = () => { $("confirm-yes").disabled = !isTyped(); };
