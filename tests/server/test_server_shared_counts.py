@@ -179,17 +179,18 @@ def test_a_process_with_more_connections_takes_what_the_other_leaves():
     asyncio.run(enter())
 
 
-def request_to(path, token, *chunks, after=None):
-    """A POST in ASGI: its scope, and a ``receive`` that gives these parts of a body and then waits."""
+def request_to(path, token, *chunks, ends):
+    """A POST in ASGI: its scope, and a ``receive`` that gives these parts of a body. If it does not end with
+    them, nothing follows."""
     headers = [(b"authorization", f"Bearer {token}".encode()), (b"content-type", b"application/json")]
     scope = {"type": "http", "method": "POST", "path": path, "headers": headers, "query_string": b""}
     waiting = list(chunks)
 
     async def receive():
         if not waiting:
-            await asyncio.sleep(600 if after is None else after)
+            await asyncio.Event().wait()
         body = waiting.pop(0)
-        return {"type": "http.request", "body": body, "more_body": after is None or bool(waiting)}
+        return {"type": "http.request", "body": body, "more_body": not ends or bool(waiting)}
 
     return scope, receive
 
@@ -203,7 +204,7 @@ def test_bytes_that_arrive_fast_give_no_right_to_a_long_pause(service):
         statuses.append(message.get("status"))
 
     limits = Limits(body_seconds=0.2)
-    scope, receive = request_to("/v1/gates", token, b"x" * 2**20)
+    scope, receive = request_to("/v1/gates", token, b"x" * 2**20, ends=False)
     app = create_app(service, limits=limits)
     asyncio.run(asyncio.wait_for(app(scope, receive, send), 30))
     assert statuses[0] == 408
@@ -221,7 +222,6 @@ def test_a_person_has_few_long_requests_at_a_time(service):
         if name == "bob":
             gate.set()  # Ann's requests run until Bob's has begun.
         await gate.wait()
-        await asyncio.sleep(0)
         running[name] -= 1
         await send({"type": "http.response.start", "status": 200, "headers": []})
 
@@ -229,7 +229,7 @@ def test_a_person_has_few_long_requests_at_a_time(service):
         async def send(message):
             pass
 
-        scope, receive = request_to("/v1/datasets/people/curves", token, b"x" * 3_000, after=0)
+        scope, receive = request_to("/v1/datasets/people/curves", token, b"x" * 3_000, ends=True)
         await admission(scope, receive, send)
 
     async def everybody():
