@@ -101,6 +101,8 @@ def test_the_image_is_pinned_down_to_the_bytes(dockerfile):
     (base,) = [words for name, words in dockerfile if name == "ARG"]
     assert re.fullmatch(r"BASE=python:3\.\d+-slim-\w+@sha256:[0-9a-f]{64}", base)
     assert {words.split()[0] for name, words in dockerfile if name == "FROM"} == {"${BASE}"}
+    # A line "# syntax=" would fetch another program to build with, and that one is not pinned.
+    assert not re.search(r"^#\s*syntax\s*=", (DEPLOY / "Dockerfile").read_text(), flags=re.M)
     installs = [words for name, words in dockerfile if name == "RUN" and "pip install" in words]
     assert all("--no-deps" in words for words in installs)
     assert "--require-hashes" in installs[0]
