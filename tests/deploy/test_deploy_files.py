@@ -154,6 +154,21 @@ def test_every_container_is_somebody_has_a_check_and_time_to_stop(compose):
     assert grace > Policy().seconds + float(flag(compose, "drain"))
 
 
+def test_the_proxy_may_have_the_capability_of_its_program(compose):
+    # The image of Caddy gives its program this capability. Where it is dropped, the kernel does not start it:
+    # "exec /usr/bin/caddy: operation not permitted".
+    added = {name: service.get("cap_add", []) for name, service in compose["services"].items()}
+    assert added == {"service": [], "books": [], "proxy": ["NET_BIND_SERVICE"]}
+
+
+def test_the_database_is_healthy_only_when_it_takes_connections_from_others(compose):
+    # The image prepares a new database with a server that listens on a socket only, and then stops it.
+    _, command = compose["services"]["books"]["healthcheck"]["test"]
+    arguments = shlex.split(command)
+    assert arguments[0] == "pg_isready"
+    assert "--host=127.0.0.1" in arguments
+
+
 def test_a_proxy_gets_more_connections_than_a_client(compose):
     # Without it the service closes connections of the proxy once its clients have 200 together.
     (container,) = chart()["StatefulSet"]["spec"]["template"]["spec"]["containers"]
@@ -197,6 +212,17 @@ def test_files_that_compose_mounts_are_there_or_explained(compose):
             assert (DEPLOY / name).exists() or name in guide, source
         else:
             assert source in compose["volumes"]
+
+
+def test_what_is_prepared_for_compose_stays_out_of_the_repository(compose):
+    ignored = (DEPLOY / ".gitignore").read_text().split("\n")
+    mounted = [volume for service in compose["services"].values() for volume in service.get("volumes", [])]
+    secret_files = [secret["file"] for secret in compose["secrets"].values()]
+    places = [volume.split(":")[0] for volume in mounted] + secret_files
+    folders = {place.split("/")[1] for place in places if place.startswith("./")} - {"Caddyfile"}
+    assert folders == {"data", "witness", "certificates", "secrets"}
+    for place in ("/.env", *(f"/{folder}/" for folder in folders)):
+        assert place in ignored
 
 
 def test_the_proxy_has_timeouts_and_limits_and_hides_what_operators_read(compose):
