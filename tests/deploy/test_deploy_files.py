@@ -271,15 +271,42 @@ def test_the_unit_has_limits_and_flags_that_exist(unit):
     assert {given["home"], str(Path(given["witness"]).parent)} == folders
 
 
-def test_systemd_accepts_the_unit(tmp_path):
+@pytest.fixture
+def unit_with_books():
+    """The unit with the lines that books in PostgreSQL need."""
+    text = (DEPLOY / "holdfast.service").read_text()
+    changed, number = re.subn(r"^#(?=[A-Z]\w+=)", "", text, flags=re.M)
+    assert number == 5
+    return changed
+
+
+@pytest.mark.parametrize("books", ["files", "postgres"])
+def test_systemd_accepts_the_unit(tmp_path, unit_with_books, books):
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd is not installed")
+    text = unit_with_books if books == "postgres" else (DEPLOY / "holdfast.service").read_text()
     # The program is not installed here; everything else is checked as it is.
-    text = (DEPLOY / "holdfast.service").read_text().replace("/opt/holdfast/bin/holdfast", "/bin/true")
-    (tmp_path / "holdfast.service").write_text(text)
+    (tmp_path / "holdfast.service").write_text(text.replace("/opt/holdfast/bin/holdfast", "/bin/true"))
     command = ["systemd-analyze", "verify", "--man=no", str(tmp_path / "holdfast.service")]
     done = subprocess.run(command, capture_output=True, text=True)
     assert "holdfast.service" not in done.stderr, done.stderr
+
+
+def test_the_unit_copies_the_password_to_a_file_without_rights_for_a_group(unit_with_books):
+    # PostgreSQL's client ignores a file with rights for a group. Newer versions of systemd give them.
+    parser = configparser.ConfigParser(strict=False, interpolation=None)
+    parser.optionxform = str
+    parser.read_string(unit_with_books)
+    unit = parser["Service"]
+    credential, _, source = unit["LoadCredential"].partition(":")
+    assert source == "/etc/holdfast/pgpass"
+    program, _, mode, original, copy = shlex.split(unit["ExecStartPre"])
+    assert program == "/usr/bin/install"
+    assert int(mode, 8) & 0o077 == 0
+    assert original == f"%d/{credential}"
+    assert copy == f"%t/{unit['RuntimeDirectory']}/pgpass"
+    assert unit["RuntimeDirectoryMode"] == "0700"
+    assert unit["Environment"] == f"PGPASSFILE={copy}"
 
 
 def helm(*arguments):
