@@ -2,7 +2,7 @@
 as root.
 
 Helm lints and renders the chart, and what it renders is held against the schemas of Kubernetes. The
-Dockerfile goes through hadolint. No test builds an image or installs the chart into a cluster.
+Dockerfile goes through hadolint. No test installs the chart into a cluster.
 """
 
 from __future__ import annotations
