@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-from holdfast.distribution import pip_install
 from holdfast.records import plain
 
 __all__ = [
@@ -155,7 +154,8 @@ class MissingExtra(HoldfastError, ImportError):
 
     def __init__(self, extra: str, *, what: str) -> None:
         self.extra = extra
-        super().__init__(f"{what} needs an optional part: {pip_install(extra)}.")
+        # Installed as holdfast-guard, since "holdfast" on the public index is another project.
+        super().__init__(f"{what} needs an optional part: pip install 'holdfast-guard[{extra}]'.")
 
 
 class DependenceWarning(UserWarning):

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from holdfast.distribution import DISTRIBUTION, pip_install
 from holdfast.errors import MissingExtra
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -109,11 +108,8 @@ def test_the_check_would_catch_the_other_name(line):
 
 def test_the_hint_names_the_distribution_of_the_project():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert project["name"] == DISTRIBUTION
-    assert pip_install() == "pip install holdfast-guard"
-    assert pip_install("plots", "server") == "pip install 'holdfast-guard[plots,server]'"
     assert all(
-        pip_install(extra) in str(MissingExtra(extra, what="This"))
+        f"pip install '{project['name']}[{extra}]'" in str(MissingExtra(extra, what="This"))
         for extra in project["optional-dependencies"]
     )
 

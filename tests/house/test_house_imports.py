@@ -56,7 +56,6 @@ OFFERS = {"guard/__init__.py": {"gates", "boards", "holdout"}}
 GROUND_FLOOR = {
     "errors",
     "checks",
-    "distribution",
     "isolated",
     "lazy",
     "records",
