@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HOUSE = runpy.run_path(str(ROOT / "benchmarks" / "house.py"))
 # Lower a limit when the figure has become smaller. Never raise one.
 LIMITS = {
-    "files": 281,
+    "files": 280,
     "short private modules with one importer": 1,
     "private names that cross a border": 0,
     "long sentences in docstrings": 1,

@@ -24,9 +24,8 @@ Names that are imported ``as`` themselves are for other packages of Holdfast.
 """
 
 from holdfast.intervals._chain import chain_mean, chain_mean_radius, chain_share
-from holdfast.intervals._compose import difference, filtered_from_tail, from_tail, of_filtered_mean, ratio
 from holdfast.intervals._gain import certified_gain, gain_steps, mean_interval, sign_test, units_needed
-from holdfast.intervals._interval import Interval
+from holdfast.intervals._interval import Interval, difference, filtered_from_tail, from_tail, ratio
 from holdfast.intervals._means import (
     betting,
     e_mean,
@@ -37,7 +36,14 @@ from holdfast.intervals._means import (
 )
 from holdfast.intervals._shares import binomial_interval as binomial_interval
 from holdfast.intervals._shares import binomial_log_tail as binomial_log_tail
-from holdfast.intervals._shares import clopper_pearson, kl, quantile, quantile_ranks, quantile_ranks_from_tail
+from holdfast.intervals._shares import (
+    clopper_pearson,
+    kl,
+    of_filtered_mean,
+    quantile,
+    quantile_ranks,
+    quantile_ranks_from_tail,
+)
 
 __all__ = [
     "Interval",

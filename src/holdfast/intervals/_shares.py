@@ -66,6 +66,40 @@ def kl(
     return placed(lo, hi, (to_lo, to_hi), reach((most - lo) / span, (hi - most) / span, level))
 
 
+def of_filtered_mean(
+    mean: float | None, count: int, nats: float, *, lo: float = 0.0, hi: float = 1.0
+) -> Interval:
+    """The :func:`kl` interval for the mean of f over the rows where a condition holds, ``count`` of them.
+
+    With no such row ``mean`` is not used (it may be None) and the interval is [lo, hi]. Every interval of
+    this room for independent rows may be used with the filter's own count in this way.
+
+    Guarantee: holds E[f | condition] with probability ≥ 1 − exp(−nats) for a query fixed in advance, given
+    the count and so on the whole. *Proof.* Given which rows meet the condition, those rows are independent
+    with the law of one row given the condition, so the interval for ``count`` rows fails with probability ≤
+    exp(−nats). Average over which. ∎ The count is data all the same: whoever releases it, or a width that
+    shows it, pays for it (``docs/theory/code-guard.md``).
+    Assumes: independent rows of one distribution (not checkable), f in [lo, hi] (checked of ``mean`` only).
+    Reference: ``docs/theory/code-guard.md`` (what it costs); the proof above (that it holds).
+
+    Args:
+        nats: ln of one over the probability that the interval may miss.
+        lo: The least value that a row can have.
+        hi: The largest value that a row can have.
+
+    >>> of_filtered_mean(0.25, 400, 3.0)
+    Interval(low=0.194449, high=0.311671)
+    >>> of_filtered_mean(None, 0, 3.0)
+    Interval(low=0, high=1)
+    """
+    if checks.whole(count, "count", at_least=0, of="of_filtered_mean") == 0:
+        checks.real(nats, "nats", "[0, inf)", of="of_filtered_mean")
+        return Interval(*bounds(lo, hi, of="of_filtered_mean"))
+    if mean is None:
+        raise InvalidArgument("mean", "a number where rows pass the filter", None, of="of_filtered_mean")
+    return kl(mean, count, nats, lo=lo, hi=hi)
+
+
 def clopper_pearson(successes: int, n: int, nats: float, *, most: int | None = None) -> Interval:
     """The exact binomial interval for a share, from ``successes`` among ``n`` rows; [0, 1] for no rows.
 
