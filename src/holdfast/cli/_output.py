@@ -304,16 +304,15 @@ def show_columns(console: Console, guard: Guard) -> None:
     console.print(table, highlight=False)
 
 
-def show_train(console: Console, guard: Guard, rows: int = 8) -> None:
+def show_train(console: Console, guard: Guard) -> None:
     """Show the first training rows, with as many columns as fit."""
     frame = guard.train
     if frame is None:
         console.print("There are no training rows. Give a guess with each question, as in guess = 0.5.")
         return
-    console.print(
-        f"{len(frame):,} training rows, free to look at. The first {min(rows, len(frame))}:", style="dim"
-    )
-    text = frame.head(rows).to_string(index=False, line_width=max(20, console.width - 1))
+    first = frame.head(8)
+    console.print(f"{len(frame):,} training rows, free to look at. The first {len(first)}:", style="dim")
+    text = first.to_string(index=False, line_width=max(20, console.width - 1))
     console.print(Text(text, no_wrap=True, overflow="crop"))
 
 

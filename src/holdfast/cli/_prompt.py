@@ -96,9 +96,9 @@ class Suggestions(Completer):
 PROMPT = "holdfast> "
 
 
-def converse(guard: Guard, *, data: str, ledger: Path | None, console: Console | None = None) -> None:
+def converse(guard: Guard, *, data: str, ledger: Path | None) -> None:
     """Read questions and commands from the terminal until the user leaves."""
-    shown = Console(highlight=False) if console is None else console
+    shown = Console(highlight=False)
     conversation = Conversation(guard, shown)
     _greet(shown, guard, data, ledger)
     session: PromptSession[str] = PromptSession(

@@ -90,9 +90,9 @@ class PlainAnswer:
 class PlainHoldout:
     """Naive reuse: every question gets the holdout's own mean."""
 
-    def __init__(self, holdout: Sample, confidence: float = 0.95) -> None:
+    def __init__(self, holdout: Sample) -> None:
         self._holdout = holdout
-        self._nats = -float(np.log(1 - confidence))
+        self._nats = -float(np.log(1 - 0.95))
 
     def ask(self, f: Callable[[Any], Any]) -> PlainAnswer:
         """The mean of ``f`` on the holdout, and the exact binomial interval of its rounded count."""
@@ -243,18 +243,17 @@ def _mean(values: Floats) -> float | None:
     return round(float(values.mean()), 4) if len(values) and np.isfinite(values).all() else None
 
 
-def draw_bands(axes: Any, bands: Bands, colours: Palette, *, intervals: bool) -> None:
+def draw_bands(axes: Any, bands: Bands, colours: Palette) -> None:
     """Accuracy against the number of attributes: training, as reported (with its interval), fresh rows."""
     places = bands.attributes[0]
     answered = bands.answered.any(axis=0)
-    if intervals:
-        low, high = (
-            np.array([column[np.isfinite(column)].mean() for column in end[:, answered].T])
-            for end in (bands.low, bands.high)
-        )
-        axes.fill_between(
-            places[answered], low, high, color=colours.reported, alpha=0.13, lw=0, label="interval (95 %)"
-        )
+    low, high = (
+        np.array([column[np.isfinite(column)].mean() for column in end[:, answered].T])
+        for end in (bands.low, bands.high)
+    )
+    axes.fill_between(
+        places[answered], low, high, color=colours.reported, alpha=0.13, lw=0, label="interval (95 %)"
+    )
     for name, values, colour, style in (
         ("training", bands.training, colours.training, (0, (1, 1.5))),
         ("fresh rows", bands.fresh, colours.fresh, (0, (5, 2))),

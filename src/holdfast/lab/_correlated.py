@@ -175,7 +175,7 @@ def _picture(bands: dict[tuple[str, str], Bands], colours: Palette) -> Any:
     grid = figure.subplots(len(CORRELATIONS), len(METHODS), sharex=True, sharey=True)
     for line, correlation in zip(grid, CORRELATIONS, strict=True):
         for axes, method in zip(line, METHODS, strict=True):
-            draw_bands(axes, bands[correlation, method], colours, intervals=True)
+            draw_bands(axes, bands[correlation, method], colours)
             axes.set_ylim(0.1, 0.9)
             _say_how_often(axes, bands[correlation, method], colours)
             if correlation == CORRELATIONS[0]:

@@ -125,7 +125,7 @@ def _picture(bands: dict[tuple[str, str], Bands], colours: Palette) -> Any:
     grid = figure.subplots(len(LABELS), len(METHODS), sharex=True, sharey="row")
     for line, label in zip(grid, LABELS, strict=True):
         for axes, method in zip(line, METHODS, strict=True):
-            draw_bands(axes, bands[label, method], colours, intervals=True)
+            draw_bands(axes, bands[label, method], colours)
             if label == LABELS[0]:
                 axes.set_title(method, color=colours.ink, fontweight="bold", loc="left")
             else:

@@ -128,7 +128,7 @@ def _picture(sun: Sunspots, bands: dict[str, Bands], colours: Palette) -> Any:
     _draw_sun(upper.subplots(), sun, colours)
     grid = lower.subplots(1, len(METHODS), sharey=True)
     for axes, method in zip(grid, METHODS, strict=True):
-        draw_bands(axes, bands[method], colours, intervals=True)
+        draw_bands(axes, bands[method], colours)
         axes.axhline(0.5, color=colours.ink, lw=0.8)
         axes.set_title(
             method.replace(", ", "\n"), color=colours.ink, fontweight="bold", loc="left", fontsize=10

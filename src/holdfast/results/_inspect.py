@@ -61,7 +61,7 @@ def read_inspect(paths: list[Path], metric: str | None = None) -> Results:
     if len(logs) == 1:
         path, header, samples = logs[0]
         return _results([(header, samples, "")], metric, path.name)
-    specs = [_dictionary(header, "eval", path.name) for path, header, _ in logs]
+    specs = [_evaluation(header, path.name) for path, header, _ in logs]
     runs = {spec.get("eval_set_id") or spec.get("run_id") for spec in specs}
     tasks = [str(spec.get("task")) for spec in specs]
     models = {str(spec.get("model")) for spec in specs}
@@ -150,7 +150,7 @@ def _check(header: Mapping[str, Any], where: str) -> tuple[str, str | None]:
         )
     if header.get("invalidated"):
         raise ResultsRejected(f"The evaluation in {where} was declared invalid. Run it again.")
-    spec = _dictionary(header, "eval", where)
+    spec = _evaluation(header, where)
     tool = (spec.get("packages") or {}).get("inspect_ai")
     model = spec.get("model")
     return f"{version}, inspect_ai {tool}" if tool else str(version), model if isinstance(
@@ -274,10 +274,10 @@ def _public(value: object) -> str:
     return repr(value) if isinstance(value, (str, int)) and len(str(value)) <= 40 else "that is not stated"
 
 
-def _dictionary(header: Mapping[str, Any], name: str, where: str) -> Mapping[str, Any]:
-    value = header.get(name)
+def _evaluation(header: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    value = header.get("eval")
     if not isinstance(value, Mapping):
-        raise ResultsRejected(f"{where} has no {name!r}. Is the file a log of Inspect?")
+        raise ResultsRejected(f"{where} has no 'eval'. Is the file a log of Inspect?")
     return value
 
 
