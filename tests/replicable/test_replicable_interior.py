@@ -334,7 +334,7 @@ def test_too_few_rows_and_best_effort(rng):
 )
 def test_bad_arguments_of_interior_point(change):
     arguments = {"x": [0, 1], "domain": 64, "rho": 0.1, "tape": Tape("t"), "best_effort": True, **change}
-    with pytest.raises(InvalidArgument):
+    with pytest.raises(InvalidArgument, match="of interior_point must"):
         interior_point(**arguments)
 
 
@@ -351,5 +351,5 @@ def test_bad_arguments_of_interior_point(change):
 )
 def test_bad_arguments_of_learn_threshold(change):
     arguments = {"x": [3, 5], "y": [0, 1], "domain": 64, "tape": Tape("t"), "best_effort": True, **LEARNING}
-    with pytest.raises(InvalidArgument):
+    with pytest.raises(InvalidArgument, match="of learn_threshold must"):
         learn_threshold(**{**arguments, **change})

@@ -65,7 +65,7 @@ def interior_point(
     tape = tape_argument(tape, of=of)
     size, points = _domain(domain, of)
     places = _places(x, size, points, of)
-    design = _interior_design(domain, rho, beta, of="interior_point_rows")
+    design = _interior_design(domain, rho, beta, of=of)
     kept_design = design.kept_by(
         min(places.size, design.rows), best_effort=best_effort, what="An interior point with this promise"
     )
@@ -178,7 +178,7 @@ def learn_threshold(
     labels = np.asarray(y)
     if labels.shape != places.shape or not bool(np.isin(labels, (0, 1)).all()):
         raise InvalidArgument("y", "labels 0 or 1, one for each row", y, of=of)
-    design = _threshold_design(domain, accuracy, rho, beta, of="learn_threshold_rows")
+    design = _threshold_design(domain, accuracy, rho, beta, of=of)
     kept_design = design.kept_by(
         min(places.size, design.rows), best_effort=best_effort, what="A threshold with this promise"
     )
