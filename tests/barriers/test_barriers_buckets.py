@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from barriers_oracles import mismatch
 from scipy import stats
 
 from holdfast.barriers import (
@@ -130,16 +131,6 @@ def test_gates_compute_what_their_names_say(rng):
     adder = Gates(9)
     circuit = adder.circuit(adder.add(adder.inputs[:5], adder.inputs[5:]))
     assert circuit.table.tolist() == [(r & 31) + (r >> 5) for r in range(512)]
-
-
-def mismatch(a: np.ndarray, g: float) -> np.ndarray:
-    """The length of [a, 2a) Δ [g, 2g) within [1, 2], for many a."""
-
-    def length(low, high):
-        return np.clip(np.minimum(high, 2.0) - np.maximum(low, 1.0), 0.0, None)
-
-    both = length(np.maximum(a, g), np.minimum(2 * a, 2 * g))
-    return length(a, 2 * a) + length(g, 2 * g) - 2 * both
 
 
 def worst_of_two_points(g: float, size: int) -> float:

@@ -9,6 +9,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from barriers_oracles import mismatch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -64,16 +65,6 @@ def test_the_ideal_rule_loses_three_times_the_difference_of_two_probabilities():
         assert apart <= 3 * abs(p - q)
         worst = max(worst, apart / abs(p - q) if p != q else 0)
     assert worst == 3  # so 6d for laws d apart, and no less
-
-
-def mismatch(a: np.ndarray, g: float) -> np.ndarray:
-    """The length of [a, 2a) Δ [g, 2g) within [1, 2], for many a."""
-
-    def length(low, high):
-        return np.clip(np.minimum(high, 2.0) - np.maximum(low, 1.0), 0.0, None)
-
-    both = length(np.maximum(a, g), np.minimum(2 * a, 2 * g))
-    return length(a, 2 * a) + length(g, 2 * g) - 2 * both
 
 
 def counting_error(hits: int, slack: int, theta: float) -> float:

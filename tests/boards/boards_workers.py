@@ -1,14 +1,16 @@
-"""A board in a folder, and processes that score a batch on it, for tests that kill them."""
+"""A board in a folder, processes that score a batch on it, and a crash, for tests that kill and end them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from holdfast.asking import Session
 from holdfast.guard import Board
 from holdfast.ledger import Book, SigningKey
 
@@ -37,3 +39,19 @@ def score_and_tell(folder: str, told: Connection) -> None:
     keys = [board.take_in(frame, by=f"p{i}") for i, frame in enumerate(submissions())]
     told.send(None)
     told.send([entry.value for entry in board.score_all(keys) if entry is not None])
+
+
+class Crashed(BaseException):
+    """The process is gone."""
+
+
+def crash_before_reading(patch, number):
+    """End the process once so many submissions of a batch were read."""
+    begin_again, calls = Session.begin_again, count()
+
+    def crashing(session, reserved, reader):
+        if reserved and next(calls) == number:
+            raise Crashed
+        return begin_again(session, reserved, reader)
+
+    patch.setattr(Session, "begin_again", crashing)

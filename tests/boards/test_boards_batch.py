@@ -10,10 +10,17 @@ from itertools import count
 import numpy as np
 import pandas as pd
 import pytest
-from boards_workers import KEYS, LABELS, opened, score_and_tell, submissions
+from boards_workers import (
+    KEYS,
+    LABELS,
+    Crashed,
+    crash_before_reading,
+    opened,
+    score_and_tell,
+    submissions,
+)
 
 from guard_workers import people
-from holdfast.asking import Session
 from holdfast.boards import PreparedComparison
 from holdfast.coding import Account, Weights
 from holdfast.errors import QueryRejected
@@ -161,22 +168,6 @@ def crash_points():
         for write in range(KEYS + 1)
         for after in (False, True)
     ]
-
-
-class Crashed(BaseException):
-    """The process is gone."""
-
-
-def crash_before_reading(patch, number):
-    """End the process once so many submissions of a batch were read."""
-    begin_again, calls = Session.begin_again, count()
-
-    def crashing(session, reserved, reader):
-        if reserved and next(calls) == number:
-            raise Crashed
-        return begin_again(session, reserved, reader)
-
-    patch.setattr(Session, "begin_again", crashing)
 
 
 @pytest.mark.parametrize(("write", "after"), crash_points())

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from itertools import count, pairwise
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 import pytest
+from boards_workers import Crashed, crash_before_reading
 from scipy.special import betaincinv
 
 from holdfast.asking import Session
@@ -155,22 +156,6 @@ def test_prices_of_what_can_be_told_after_others_of_a_batch_sum_to_at_most_one(m
         assert total <= 1 + 1e-12
     assert isinstance(ready._alphabet, PromotionAlphabet)
     assert min(prepared) == 0.5
-
-
-class Crashed(BaseException):
-    """The process is gone."""
-
-
-def crash_before_reading(patch, number):
-    """End the process once so many submissions of a batch were read."""
-    begin_again, calls = Session.begin_again, count()
-
-    def crashing(session, reserved, reader):
-        if reserved and next(calls) == number:
-            raise Crashed
-        return begin_again(session, reserved, reader)
-
-    patch.setattr(Session, "begin_again", crashing)
 
 
 def test_a_batch_is_compared_with_the_best_before_it_after_a_crash_too(tmp_path, monkeypatch):

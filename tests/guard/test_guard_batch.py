@@ -58,19 +58,6 @@ def table(rng):
     }
 
 
-@pytest.fixture
-def written(monkeypatch):
-    """What each transaction wrote."""
-    kinds, append_all = [], Book.append_all
-
-    def noted(self, entries, *, after):
-        kinds.append([entry.kind for entry in entries])
-        return append_all(self, entries, after=after)
-
-    monkeypatch.setattr(Book, "append_all", noted)
-    return kinds
-
-
 def one_by_one(guard, questions):
     return [guard.ask(question) for question in questions]
 

@@ -45,19 +45,6 @@ def path(tmp_path):
     return tmp_path / "book"
 
 
-@pytest.fixture
-def written(monkeypatch):
-    """What each transaction wrote."""
-    kinds, append_all = [], Book.append_all
-
-    def noted(self, entries, *, after):
-        kinds.append([entry.kind for entry in entries])
-        return append_all(self, entries, after=after)
-
-    monkeypatch.setattr(Book, "append_all", noted)
-    return kinds
-
-
 def all_at_once(guard, questions, ask=None):
     """Everyone comes while somebody else has the turn; what each was told, in the order of the questions."""
     ask = ask or guard.ask

@@ -30,11 +30,6 @@ def rounded_law(width: float, reach: int, kind: str) -> np.ndarray:
     return np.concatenate((positive[::-1], [middle], positive))
 
 
-def hockey_stick(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
-    """The least δ with p ≤ e^ε q + δ on every event."""
-    return float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum())
-
-
 def shifted(law: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray]:
     """The law and its copy moved by ``steps``, on a common range."""
     return np.pad(law, (0, steps)), np.pad(law, (steps, 0))

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mechanisms_oracles import LEVEL, hockey_stick, power, rounded_law
+from mechanisms_oracles import LEVEL, power, rounded_law
 from scipy import stats
 
 from contracts.examples import thinned
+from enumeration import hockey_stick
 from holdfast.errors import InvalidArgument
 from holdfast.mechanisms import _selection, select_mode
 from holdfast.mechanisms._coins import Coins

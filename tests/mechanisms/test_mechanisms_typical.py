@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mechanisms_oracles import hockey_stick, rounded_law, shifted
+from mechanisms_oracles import rounded_law, shifted
 from scipy import stats
 from scipy.optimize import brentq
 
+from enumeration import hockey_stick
 from holdfast.errors import InvalidArgument
 from holdfast.mechanisms import Noise, Release, typical_gaussian, typical_laplace, widest_ratio
 from holdfast.stability import TwoSampleStability, TypicalStability, gaussian_delta, laplace_delta

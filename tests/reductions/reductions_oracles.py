@@ -22,37 +22,6 @@ def coin_of(tape: Tape) -> float:
     return float(tape.uniforms(1)[0])
 
 
-def data(n: int) -> np.ndarray:
-    """All data of n binary rows, one a line."""
-    return np.array(list(itertools.product((0, 1), repeat=n)))
-
-
-def chance(n: int, p: float) -> np.ndarray:
-    """The probability of each line of ``data`` when every row is 1 with probability p."""
-    ones = data(n).sum(axis=1)
-    return p**ones * (1.0 - p) ** (n - ones)
-
-
-def neighbours(n: int) -> list[tuple[int, int]]:
-    """Index pairs of data that differ in one row."""
-    return [(i, i ^ (1 << bit)) for i in range(2**n) for bit in range(n)]
-
-
-def hockey_stick(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
-    """The least δ with p ≤ e^ε q + δ on every event."""
-    return float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum())
-
-
-def exact_epsilon(table: np.ndarray, n: int) -> float:
-    """The ε of a table of output probabilities without zeros, one line a dataset."""
-    return max(float(np.abs(np.log(table[i] / table[j])).max()) for i, j in neighbours(n))
-
-
-def exact_delta(table: np.ndarray, n: int, epsilon: float) -> float:
-    """The δ of a table at this ε."""
-    return max(hockey_stick(table[i], table[j], epsilon) for i, j in neighbours(n))
-
-
 MEASURES = {
     "mismatch": lambda p, q: 1.0 - collision_probability(p, q),
     "variation": lambda p, q: 0.5 * float(np.abs(p - q).sum()),
@@ -86,27 +55,11 @@ def mean_variation(law: np.ndarray, table: np.ndarray) -> float:
     return _mean(law, table, "variation")
 
 
-def randomised_response(n: int, epsilon: float) -> np.ndarray:
-    """Every row is reported, truthfully with probability e^ε/(1 + e^ε): 2^n outcomes."""
-    flips = (data(n)[:, None, :] != data(n)[None, :, :]).sum(axis=2)
-    truth = 1.0 / (1.0 + math.exp(-epsilon))
-    return truth ** (n - flips) * (1.0 - truth) ** flips
-
-
-def noisy_count(n: int, epsilon: float) -> np.ndarray:
-    """The number of ones with two-sided geometric noise, clamped to 0 … n: n + 1 outcomes."""
-    a = math.exp(-epsilon)
-    shifts = np.arange(-300, 301)
-    weights = (1.0 - a) / (1.0 + a) * a ** np.abs(shifts)
-    table = np.zeros((2**n, n + 1))
-    for line, ones in enumerate(data(n).sum(axis=1)):
-        np.add.at(table[line], np.clip(ones + shifts, 0, n), weights)
-    return table / table.sum(axis=1, keepdims=True)
-
-
-def with_leak(table: np.ndarray, delta: float) -> np.ndarray:
-    """With probability δ the data are printed instead."""
-    return np.hstack([(1.0 - delta) * table, delta * np.eye(len(table))])
+def samples(parts: int, seeds: int, p: float) -> tuple[np.ndarray, np.ndarray]:
+    """All counts of ones per seed, and their probabilities."""
+    one = stats.binom.pmf(np.arange(parts + 1), parts, p)
+    counts = np.array(list(itertools.product(range(parts + 1), repeat=seeds)))
+    return counts, one[counts].prod(axis=1)
 
 
 def truncated_cdf(z: np.ndarray, scale: float, bound: float) -> np.ndarray:

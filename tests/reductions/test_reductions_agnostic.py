@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reductions_ballots import election
 from reductions_learner import CLASS, ROWS, SAYS, WRONG, agnostic, hypotheses, labelings, law_of, learner
-from reductions_oracles import hockey_stick, lower_limit, vote_law
+from reductions_oracles import lower_limit, vote_law
 from scipy import stats
 
 from contracts.examples import examples
+from enumeration import hockey_stick
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.reductions import Algorithm, _agnostic
 from holdfast.reductions._agnostic import AgnosticPlan, agnostic_plan, labelled_rows

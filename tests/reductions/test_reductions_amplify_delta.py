@@ -8,9 +8,10 @@ import math
 import numpy as np
 import pytest
 from reductions_ballots import election
-from reductions_oracles import LEVEL, data, exact_epsilon, hockey_stick, lower_limit
+from reductions_oracles import LEVEL, lower_limit
 from scipy import stats
 
+from enumeration import data, exact_epsilon, hockey_stick
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.reductions import Algorithm, amplify_delta
 from holdfast.reductions._amplify import cheapest_parts

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reductions_oracles import LEVEL, SHARES, chance, data, lower_limit, mean_mismatch
+from reductions_oracles import LEVEL, SHARES, lower_limit, mean_mismatch, samples
 from scipy import stats
 
+from enumeration import data, independent
 from holdfast.errors import InvalidArgument
 from holdfast.reductions import Algorithm, amplify_generalization
 from holdfast.reductions._amplify import _averaged, averaged_rho
@@ -48,7 +49,7 @@ def averages(lean: float, parts: int) -> np.ndarray:
 @pytest.mark.parametrize("lean", [0.01, 0.1, 0.25])
 def test_averages_agree_as_often_as_promised_on_all_data_of_six_rows(lean, parts):
     promised = averaged_rho(leaning(lean), parts, of="")
-    exact = [mean_mismatch(chance(parts, p), averages(lean, parts)) for p in SHARES]
+    exact = [mean_mismatch(independent(parts, p), averages(lean, parts)) for p in SHARES]
     assert max(exact) <= promised + 1e-9
     # Half of what is promised would be too little.
     if parts > 1:
@@ -67,7 +68,7 @@ def test_rare_samples_that_tell_everything_are_paid_for(parts):
         probabilities=lambda rows: [0.0, 1.0] if rows[0] else [0.5, 0.5],
     )
     one = 0.5 + 0.5 * data(parts).mean(axis=1)
-    exact = mean_mismatch(chance(parts, rare), np.column_stack([1.0 - one, one]))
+    exact = mean_mismatch(independent(parts, rare), np.column_stack([1.0 - one, one]))
     assert exact <= averaged_rho(telling, parts, of="") + 1e-9
     # Forgetting the rare samples is caught.
     silent = Algorithm(
@@ -113,13 +114,6 @@ def chance_of_one(counts: np.ndarray, parts: int, lean: float, sensitivity: floa
         shares = np.exp(EPSILON * (votes - votes.max(axis=1, keepdims=True)) / (2.0 * sensitivity))
         total += weight * (shares * one).sum(axis=1) / shares.sum(axis=1)
     return total
-
-
-def samples(parts: int, seeds: int, p: float) -> tuple[np.ndarray, np.ndarray]:
-    """All counts of ones per seed, and their probabilities."""
-    one = stats.binom.pmf(np.arange(parts + 1), parts, p)
-    counts = np.array(list(itertools.product(range(parts + 1), repeat=seeds)))
-    return counts, one[counts].prod(axis=1)
 
 
 def share_far_from(

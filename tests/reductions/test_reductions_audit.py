@@ -16,9 +16,10 @@ import pytest
 from reductions_algorithms import response, shaky
 from reductions_ballots import election
 from reductions_learner import CLASS, ROWS
-from reductions_oracles import hockey_stick, vote_law
+from reductions_oracles import vote_law
 from test_reductions_agnostic import ballots_of, tiny
 
+from enumeration import hockey_stick
 from holdfast import audit
 from holdfast.mechanisms import _selection, exponential, select_mode
 from holdfast.reductions import (

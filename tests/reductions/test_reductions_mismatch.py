@@ -10,19 +10,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reductions_oracles import (
-    SHARES,
-    chance,
+from reductions_oracles import SHARES, mean_mismatch, mean_variation
+
+from enumeration import (
     data,
     exact_delta,
     exact_epsilon,
-    mean_mismatch,
-    mean_variation,
+    independent,
     noisy_count,
     randomised_response,
     with_leak,
 )
-
 from holdfast.errors import InvalidArgument
 from holdfast.reductions import (
     dp_replicability,
@@ -51,22 +49,22 @@ def test_enumerated_mismatch_of_pure_privacy(n, seed):
         without = dp_replicability(DP(epsilon), n).rho
         assert rho <= without
         for p in SHARES:
-            assert mean_variation(chance(n, p), table) <= mean_distance(DP(epsilon), n) + 1e-9
-            assert mean_mismatch(chance(n, p), table) <= rho + 1e-9
+            assert mean_variation(independent(n, p), table) <= mean_distance(DP(epsilon), n) + 1e-9
+            assert mean_mismatch(independent(n, p), table) <= rho + 1e-9
 
 
 def test_half_of_the_coupling_constant_is_caught():
     table = randomised_response(6, 0.2)
-    truth = mean_mismatch(chance(6, 0.5), table)
+    truth = mean_mismatch(independent(6, 0.5), table)
     assert dp_replicability(DP(0.2), 6).rho / 2.0 < truth <= dp_replicability(DP(0.2), 6).rho
     # Two outcomes: the bound is not twice too large there either.
     coin = randomised_response(1, 0.2)
-    assert mean_mismatch(chance(1, 0.5), coin) > dp_replicability(DP(0.2), 1, outcomes=2).rho / 2.0
+    assert mean_mismatch(independent(1, 0.5), coin) > dp_replicability(DP(0.2), 1, outcomes=2).rho / 2.0
 
 
 def test_half_of_epsilon_is_caught():
     table = randomised_response(6, 0.4)
-    assert mean_mismatch(chance(6, 0.5), table) > dp_replicability(DP(0.2), 6).rho
+    assert mean_mismatch(independent(6, 0.5), table) > dp_replicability(DP(0.2), 6).rho
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.7, 3.0])
@@ -91,13 +89,13 @@ def test_enumerated_mismatch_of_approximate_privacy(delta, seed):
             for epsilon in (exact_epsilon(table, n), exact_epsilon(table, n) / 3.0, 0.0):
                 dp = DP(epsilon, exact_delta(leaky, n, epsilon) + 1e-15)
                 for p in SHARES:
-                    assert mean_variation(chance(n, p), leaky) <= mean_distance(dp, n) + 1e-9
-                    assert mean_mismatch(chance(n, p), leaky) <= dp_replicability(dp, n).rho + 1e-9
+                    assert mean_variation(independent(n, p), leaky) <= mean_distance(dp, n) + 1e-9
+                    assert mean_mismatch(independent(n, p), leaky) <= dp_replicability(dp, n).rho + 1e-9
 
 
 def test_a_bound_that_forgets_delta_is_caught():
     leaky = with_leak(randomised_response(3, 0.001), 0.05)
-    assert mean_variation(chance(3, 0.5), leaky) > mean_distance(DP(0.001), 3) + 0.01
+    assert mean_variation(independent(3, 0.5), leaky) > mean_distance(DP(0.001), 3) + 0.01
 
 
 def test_delta_is_paid_for_every_row():
@@ -155,7 +153,7 @@ def test_enumerated_mismatch_over_parts(n, parts, seed):
         dp = DP(exact_epsilon(table, n))
         for p in SHARES[:2]:
             bound = dp_replicability(dp, n, parts=parts, outcomes=table.shape[1]).rho
-            assert mean_mismatch(chance(n * parts, p), average) <= bound + 1e-9
+            assert mean_mismatch(independent(n * parts, p), average) <= bound + 1e-9
 
 
 def test_any_algorithm_with_few_outcomes_is_replicable_over_parts():
@@ -164,7 +162,7 @@ def test_any_algorithm_with_few_outcomes_is_replicable_over_parts():
     lines = data(6)
     average = table[lines].mean(axis=1)
     bound = dp_replicability(DP(50.0), 1, parts=6, outcomes=2).rho
-    truth = mean_mismatch(chance(6, 0.5), average)
+    truth = mean_mismatch(independent(6, 0.5), average)
     assert bound / 2.0 < truth <= bound + 1e-9
 
 
@@ -185,7 +183,7 @@ def test_enumerated_mismatch_over_subsets(n, m, draws, seed):
             dp = DP(epsilon, 0.0 if leak == 0.0 else exact_delta(with_leak(table, leak), n, epsilon) + 1e-15)
             bound = subsampled_distance(dp, n, m, draws, laws.shape[2])
             for p in SHARES[:2]:
-                law = chance(m, p)
+                law = independent(m, p)
                 choices = list(itertools.product(range(len(subsets)), repeat=draws))
                 found = np.mean([mean_variation(law, laws[list(choice)].mean(axis=0)) for choice in choices])
                 assert found <= bound + 1e-9

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from reductions_oracles import LEVEL, coin_of, lower_limit
+from reductions_oracles import LEVEL, coin_of, lower_limit, samples
 from scipy import stats
 
 from holdfast.errors import InvalidArgument
@@ -51,13 +51,6 @@ def share_of_far_pairs(values: np.ndarray, law: np.ndarray, epsilon: float, delt
     high = np.minimum(grow * values + delta, 1.0 - (1.0 - values - delta) / grow)
     close = below[np.searchsorted(values, high + 1e-12)] - below[np.searchsorted(values, low - 1e-12)]
     return 1.0 - float(law[order] @ close)
-
-
-def samples(parts: int, seeds: int, p: float) -> tuple[np.ndarray, np.ndarray]:
-    """All counts of ones per seed, and their probabilities."""
-    one = stats.binom.pmf(np.arange(parts + 1), parts, p)
-    counts = np.array(list(itertools.product(range(parts + 1), repeat=seeds)))
-    return counts, one[counts].prod(axis=1)
 
 
 @pytest.mark.parametrize("p", [0.5, 0.45, 0.1])

@@ -9,20 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from reductions_ballots import election
-from reductions_oracles import (
-    LEVEL,
-    coin_of,
-    data,
-    exact_delta,
-    exact_epsilon,
-    hockey_stick,
-    lower_limit,
-    mean_mismatch,
-    selection_law,
-    upper_limit,
-)
+from reductions_oracles import LEVEL, coin_of, lower_limit, mean_mismatch, selection_law, upper_limit
 from scipy import stats
 
+from enumeration import data, exact_delta, exact_epsilon, hockey_stick
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.reductions import Algorithm, dp_replicability, replicable_to_dp
 from holdfast.replicable import Tape

@@ -7,21 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from reductions_oracles import (
-    LEVEL,
-    SHARES,
-    chance,
-    data,
-    exact_delta,
-    exact_epsilon,
-    lower_limit,
-    mean_mismatch,
-    noisy_count,
-    upper_limit,
-    with_leak,
-)
+from reductions_oracles import LEVEL, SHARES, lower_limit, mean_mismatch, upper_limit
 from scipy import stats
 
+from enumeration import data, exact_delta, exact_epsilon, independent, noisy_count, with_leak
 from holdfast.errors import InvalidArgument
 from holdfast.reductions import (
     Algorithm,
@@ -63,7 +52,7 @@ def test_the_compiled_algorithm_keeps_its_promise_on_all_data_of_six_rows(rows, 
     assert steady.rows_needed <= 6
     laws = np.array([steady.law(line) for line in data(steady.rows_needed)])
     for p in SHARES:
-        assert mean_mismatch(chance(steady.rows_needed, p), laws) <= steady.guarantee.rho + 1e-9
+        assert mean_mismatch(independent(steady.rows_needed, p), laws) <= steady.guarantee.rho + 1e-9
 
 
 @pytest.mark.parametrize(("rows", "epsilon", "delta", "rho"), [(1, 0.4, 0.002, 0.25), (3, 0.2, 0.003, 0.4)])
@@ -74,7 +63,7 @@ def test_approximate_privacy_keeps_its_promise_on_all_data_of_six_rows_too(rows,
     assert steady.rows_needed <= 6
     laws = np.array([steady.law(line) for line in data(steady.rows_needed)])
     for p in SHARES:
-        assert mean_mismatch(chance(steady.rows_needed, p), laws) <= steady.guarantee.rho + 1e-9
+        assert mean_mismatch(independent(steady.rows_needed, p), laws) <= steady.guarantee.rho + 1e-9
 
 
 def test_the_compiled_algorithm_averages_over_its_parts():
@@ -234,7 +223,7 @@ def test_the_sample_size_of_sis_corollary_3_13_is_too_small_for_its_proof():
 @pytest.mark.parametrize("n", [4, 6])
 def test_perfect_generalisation_becomes_replicable_on_all_data_of_six_rows(n):
     table = noisy_count(n, 0.05)
-    law = chance(n, 0.5)
+    law = independent(n, 0.5)
     middle = law @ table
     far = np.log(table / middle).max(axis=1)
     notion = PerfectGeneralization(float(law[far > 0.1].sum()), 0.1, 0.0, kind="one-way")

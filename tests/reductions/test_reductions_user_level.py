@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from reductions_algorithms import response, shaky
 from reductions_ballots import election
-from reductions_oracles import LEVEL, hockey_stick, lower_limit
+from reductions_oracles import LEVEL, lower_limit
 from scipy import stats
 
+from enumeration import hockey_stick
 from holdfast.errors import InvalidArgument
 from holdfast.reductions import Algorithm, item_to_user_level
 from holdfast.replicable import Tape

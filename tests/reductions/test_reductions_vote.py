@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reductions_oracles import LEVEL, data, exact_delta, exact_epsilon, hockey_stick, vote_law
+from reductions_oracles import LEVEL, vote_law
 from scipy import stats
 
+from enumeration import data, exact_delta, exact_epsilon, hockey_stick
 from holdfast.errors import InvalidArgument
 from holdfast.reductions import _vote, amplify_delta, laplace_mean
 from holdfast.reductions._vote import _Vote, elect, mean_of_votes, reserve, vote_plan

@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 import pytest
-from stability_enumeration import close, hockey_stick, information_excess
 
+from enumeration import close, hockey_stick, information_excess
 from holdfast.dependence import MarkovChain
 from holdfast.errors import InvalidArgument
 from holdfast.stability import (

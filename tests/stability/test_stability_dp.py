@@ -12,11 +12,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
-from stability_enumeration import (
+
+from enumeration import (
     close,
     data,
-    dp_delta,
-    dp_epsilon,
+    exact_delta,
+    exact_epsilon,
     hockey_stick,
     independent,
     information_excess,
@@ -27,7 +28,6 @@ from stability_enumeration import (
     small_mechanisms,
     with_leak,
 )
-
 from holdfast.errors import InvalidArgument
 from holdfast.stability import (
     DP,
@@ -131,7 +131,7 @@ def test_enumerated_groups(n, rng):
         random_table(rng, n, 3, 0.4),
     ):
         epsilon = 0.3
-        delta = dp_delta(table, n, epsilon)
+        delta = exact_delta(table, n, epsilon)
         for size in range(1, n + 1):
             claim = DP(epsilon, delta).group(size)
             apart = (data(n)[:, None, :] != data(n)[None, :, :]).sum(axis=2)
@@ -167,25 +167,27 @@ def test_enumerated_subsampling(n, m, rng):
     ):
         outer = _subsampled(table, n, m)
         for epsilon in (0.5, 1.0):
-            base = DP(epsilon, dp_delta(table, n, epsilon))
+            base = DP(epsilon, exact_delta(table, n, epsilon))
             for method in ("sharp", "paper"):
                 claim = base.subsample(n, m, method)
-                assert dp_delta(outer, m, claim.epsilon) <= claim.delta + 1e-12
+                assert exact_delta(outer, m, claim.epsilon) <= claim.delta + 1e-12
             assert base.subsample(n, m).epsilon <= base.subsample(n, m, "paper").epsilon
 
 
 def test_subsampling_is_tight_so_a_smaller_epsilon_is_caught():
     outer = _subsampled(randomised_response(1, 1.0), 1, 4)
     claim = DP(1.0).subsample(1, 4)
-    assert dp_delta(outer, 4, claim.epsilon * 0.75) > claim.delta + 1e-6
+    assert exact_delta(outer, 4, claim.epsilon * 0.75) > claim.delta + 1e-6
 
 
 def test_subsampling_in_the_order_of_the_data_is_not_covered():
     # Randomised response tells rows apart by their place; keeping the order, one new row can move others.
     claim = DP(1.0).subsample(2, 4)
-    assert dp_delta(_subsampled(randomised_response(2, 1.0), 2, 4), 4, claim.epsilon) <= claim.delta + 1e-12
+    assert (
+        exact_delta(_subsampled(randomised_response(2, 1.0), 2, 4), 4, claim.epsilon) <= claim.delta + 1e-12
+    )
     ordered = _subsampled(randomised_response(2, 1.0), 2, 4, shuffled=False)
-    assert dp_delta(ordered, 4, claim.epsilon) > 0.01
+    assert exact_delta(ordered, 4, claim.epsilon) > 0.01
 
 
 @given(st.floats(0.0, 2000.0), st.integers(1, 1000), st.integers(0, 10**6))
@@ -209,7 +211,7 @@ def test_subsampling_numbers(epsilon, n, more):
 def test_enumerated_pure_max_information(n, p, rng):
     law = independent(n, p)
     for table in small_mechanisms(rng, n):
-        epsilon = dp_epsilon(table, n)
+        epsilon = exact_epsilon(table, n)
         for beta in (0.5, 0.1, 1e-2, 1e-4):
             for method in ("sharp", "paper"):
                 claim = DP(epsilon).max_information(n, beta, method=method)
@@ -252,7 +254,7 @@ def test_enumerated_approximate_max_information(n, delta, rng):
     law = independent(n, 0.5)
     for pure in small_mechanisms(rng, n):
         table = with_leak(pure, delta)
-        epsilon = dp_epsilon(pure, n)
+        epsilon = exact_epsilon(pure, n)
         for beta in (0.5, 0.1, 1e-3):
             claim = DP(epsilon, delta).max_information(n, beta)
             assert information_excess(law, table, claim.bits) <= beta + 1e-12
@@ -299,7 +301,7 @@ def test_the_clamped_law_is_as_the_proof_says(n, p, rng):
     for table in [*pure, *(with_leak(table, 0.02) for table in pure)]:
         real = independent(n, p)[:, None] * table
         for epsilon in (0.0, 0.05, 0.3, 1.0):
-            delta = dp_delta(table, n, epsilon)
+            delta = exact_delta(table, n, epsilon)
             for length, cost in ((2.0 * epsilon, n * delta), (epsilon, n * math.sqrt(delta))):
                 law, given_up = _clamped_law(table, n, p, length)
                 assert law.sum(axis=0) == pytest.approx(real.sum(axis=0), abs=1e-9)
@@ -344,8 +346,8 @@ def test_enumerated_approximate_max_information_at_any_epsilon(n, p, rng):
     law = independent(n, p)
     checked = 0
     for table in small_mechanisms(rng, n):
-        for epsilon in np.linspace(0.0, dp_epsilon(table, n), 12):
-            delta = dp_delta(table, n, epsilon)
+        for epsilon in np.linspace(0.0, exact_epsilon(table, n), 12):
+            delta = exact_delta(table, n, epsilon)
             for share in (1e-6, 1e-3, 0.1, 0.5):
                 for spent in (n * delta, n * math.sqrt(delta)):
                     beta = spent + share * (1.0 - spent)
@@ -502,7 +504,7 @@ def test_enumerated_perfect_generalisation(n, rng):
         simulator = law @ table
         for beta in (0.5, 0.1, 0.01):
             for method in ("sharp", "paper"):
-                claim = DP(dp_epsilon(table, n)).perfect_generalization(n, beta, outcomes, method=method)
+                claim = DP(exact_epsilon(table, n)).perfect_generalization(n, beta, outcomes, method=method)
                 far = law @ (1.0 - close(table, simulator[None, :], claim.epsilon, 0.0))
                 assert far <= claim.beta
 

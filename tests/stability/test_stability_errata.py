@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 from scipy.stats import betabinom
-from stability_enumeration import close, data, hockey_stick, independent, information_excess
 
+from enumeration import close, data, hockey_stick, independent, information_excess
 from holdfast.errors import InvalidArgument
 from holdfast.stability import (
     BayesianDP,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stability_enumeration import close, hockey_stick, independent, small_mechanisms
 
+from enumeration import close, hockey_stick, independent, small_mechanisms
 from holdfast.errors import InvalidArgument
 from holdfast.stability import PerfectGeneralization, collision_probability
 

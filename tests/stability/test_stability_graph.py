@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stability_enumeration import dp_epsilon, independent, small_mechanisms
 
 from contracts.examples import examples, thinned
+from enumeration import exact_epsilon, independent, small_mechanisms
 from holdfast.errors import InvalidArgument
 from holdfast.stability import (
     DP,
@@ -421,7 +421,7 @@ def test_enumerated_conversions_hold_end_to_end(n, rng):
     # From the exact ε of a table to the exact replicability of correlated sampling from it.
     law = independent(n, 0.5)
     for table in small_mechanisms(rng, n):
-        claim = convert(DP(dp_epsilon(table, n)), "replicable", n=n, outcomes=table.shape[1]).rho
+        claim = convert(DP(exact_epsilon(table, n)), "replicable", n=n, outcomes=table.shape[1]).rho
         differ = np.array([[1.0 - collision_probability(p, q) for q in table] for p in table])
         assert float(law @ differ @ law) <= claim + 1e-9
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stability_enumeration import hockey_stick, independent, information_excess, small_mechanisms
 
+from enumeration import hockey_stick, independent, information_excess, small_mechanisms
 from holdfast.errors import InvalidArgument
 from holdfast.stability import MaxInformation
 

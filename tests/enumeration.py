@@ -34,12 +34,12 @@ def close(p: np.ndarray, q: np.ndarray, epsilon: float, delta: float) -> np.ndar
     return np.maximum(hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon)) <= delta + 1e-12
 
 
-def dp_epsilon(table: np.ndarray, n: int) -> float:
+def exact_epsilon(table: np.ndarray, n: int) -> float:
     """The exact ε of a table without zeros."""
     return max(float(np.abs(np.log(table[i] / table[j])).max()) for i, j in neighbours(n))
 
 
-def dp_delta(table: np.ndarray, n: int, epsilon: float) -> float:
+def exact_delta(table: np.ndarray, n: int, epsilon: float) -> float:
     """The exact δ of a table at this ε."""
     return max(float(hockey_stick(table[i], table[j], epsilon)) for i, j in neighbours(n))
 
@@ -51,14 +51,14 @@ def randomised_response(n: int, epsilon: float) -> np.ndarray:
     return truth ** (n - flips) * (1.0 - truth) ** flips
 
 
-def truncated_geometric(n: int, epsilon: float) -> np.ndarray:
-    """The number of ones plus two-sided geometric noise, clamped to 0..n."""
+def noisy_count(n: int, epsilon: float) -> np.ndarray:
+    """The number of ones with two-sided geometric noise, clamped to 0 … n: n + 1 outcomes."""
     a = math.exp(-epsilon)
+    shifts = np.arange(-300, 301)
+    weights = (1.0 - a) / (1.0 + a) * a ** np.abs(shifts)
     table = np.zeros((2**n, n + 1))
-    reach = 200
-    for i, ones in enumerate(data(n).sum(axis=1)):
-        for shift in range(-reach, reach + 1):
-            table[i, min(n, max(0, ones + shift))] += (1.0 - a) / (1.0 + a) * a ** abs(shift)
+    for line, ones in enumerate(data(n).sum(axis=1)):
+        np.add.at(table[line], np.clip(ones + shifts, 0, n), weights)
     return table / table.sum(axis=1, keepdims=True)
 
 
@@ -79,8 +79,8 @@ def small_mechanisms(rng: np.random.Generator, n: int) -> list[np.ndarray]:
         randomised_response(n, 0.1),
         randomised_response(n, 1.0),
         randomised_response(n, 3.0),
-        truncated_geometric(n, 0.3),
-        truncated_geometric(n, 2.0),
+        noisy_count(n, 0.3),
+        noisy_count(n, 2.0),
         random_table(rng, n, 2, 0.3),
         random_table(rng, n, 4, 1.0),
         random_table(rng, n, 8, 0.05),
