@@ -102,7 +102,7 @@ def counts_of(rows: int, kinds: int) -> Iterator[tuple[int, ...]]:
 def samples_of(law: Law, rows: int) -> list[tuple[float, tuple[int, ...]]]:
     """Every sample up to order, as counts, with its probability."""
     logs = np.log(law.weights)
-    every = list(counts_of(rows, len(law.points)))
+    every = list(counts_of(rows, len(law.weights)))
     counts = np.array(every)
     chances = np.exp(gammaln(rows + 1) - gammaln(counts + 1).sum(axis=1) + counts @ logs)
     assert math.isclose(chances.sum(), 1.0, rel_tol=1e-9)

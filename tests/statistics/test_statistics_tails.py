@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
-from statistics_laws import AXIS, UNITS
+from statistics_laws import AXIS, UNITS, Law, truth_of
 
 from holdfast.dependence import Clusters, MarkovChain
 from holdfast.intervals import Interval
@@ -70,37 +70,17 @@ VALUES_X, VALUES_Z = np.array([0.0, 0.25, 0.75, 1.0]), np.array([0.25, 1.0, 0.5,
 GROUP = np.array([0, 1, 0, 1])
 
 
-def truth_of(statistic):
+def truth_about(statistic):
     """Of states that are equally likely."""
-    x, z = VALUES_X, VALUES_Z
-    first, second = x[GROUP == 0].mean(), x[GROUP == 1].mean()
-    together = float(np.mean((x - x.mean()) * (z - z.mean())))
-    match statistic:
-        case Mean():
-            return x.mean()
-        case Variance():
-            return x.std() if statistic.root else x.var()
-        case Contrast():
-            return first - second
-        case Lift():
-            return first / second - 1
-        case Ratio():
-            return x.mean() / z.mean()
-        case WeightedMean():
-            return np.mean(x * z) / z.mean()
-        case Covariance():
-            return together
-        case Slope():
-            return together / z.var()
-        case Correlation():
-            return together / (x.std() * z.std())
-    raise TypeError(statistic)
+    groups = [GROUP >= 0] if statistic.groups == 1 else [group == GROUP for group in range(statistic.groups)]
+    points = [tuple(zip(VALUES_X[of].tolist(), VALUES_Z[of].tolist(), strict=True)) for of in groups]
+    return truth_of(statistic, *(Law(states, (1 / len(states),) * len(states)) for states in points))
 
 
 def missed(statistic, draw, evidence, runs, seed):
     """How many of so many runs miss."""
     rng = np.random.default_rng(seed)
-    truth, count = truth_of(statistic), 0
+    truth, count = truth_about(statistic), 0
     for _ in range(runs):
         states = draw(rng)
         cells = read(statistic, VALUES_X[states], VALUES_Z[states], GROUP[states])

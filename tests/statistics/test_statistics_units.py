@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from scipy.special import gammaln
-from statistics_laws import AXIS, UNITS, counts_of
+from statistics_laws import AXIS, UNITS, samples_of, truth_of
 
 from contracts.examples import thinned
 from holdfast import queries
@@ -59,17 +58,29 @@ class ClusterLaw:
     def largest(self) -> int:
         return max(len(kind) for kind in self.kinds)
 
-    def sum_of(self, function, group=None):
-        """The expected sum of a function over the rows of a cluster that enter."""
-        return math.fsum(
-            weight * function(row)
-            for weight, kind in zip(self.weights, self.kinds, strict=True)
-            for row in kind
-            if row.enters and group in (None, row.group)
-        )
+    def mean(self, of):
+        """The mean of a function of x and z over the rows that enter."""
+        sums = [
+            math.fsum(
+                weight * each(row.x, row.z)
+                for weight, kind in zip(self.weights, self.kinds, strict=True)
+                for row in kind
+                if row.enters
+            )
+            for each in (of, lambda x, z: 1.0)
+        ]
+        return sums[0] / sums[1]
 
-    def mean_of(self, function, group=None):
-        return self.sum_of(function, group) / self.sum_of(lambda row: 1.0, group)
+    def truth_of(self, statistic):
+        """The statistic of the rows of the population of clusters, from its definition."""
+        if statistic.groups == 1:
+            return truth_of(statistic, self)
+        return truth_of(statistic, *map(self.only, range(statistic.groups)))
+
+    def only(self, group):
+        """The same clusters without the rows of other groups."""
+        kinds = tuple(tuple(row for row in kind if row.group == group) for kind in self.kinds)
+        return replace(self, kinds=kinds)
 
 
 def cells_of(law, counts, *, two_values=False, largest=None):
@@ -110,43 +121,6 @@ def rows_of(law, counts, *, two_values=False):
     return Cells.of_values(axes, steps, x, z if two_values else None, group)
 
 
-def samples_of(law, clusters):
-    """Every sample, as how many clusters of each kind, with its probability."""
-    every = list(counts_of(clusters, len(law.kinds)))
-    counts = np.array(every)
-    logs = gammaln(clusters + 1) - gammaln(counts + 1).sum(axis=1) + counts @ np.log(law.weights)
-    assert math.isclose(np.exp(logs).sum(), 1.0, rel_tol=1e-9)
-    return zip(np.exp(logs).tolist(), every, strict=True)
-
-
-def truth_of(statistic, law):
-    """The statistic of the rows of the population of clusters, from its definition."""
-    x, z = law.mean_of(lambda row: row.x), law.mean_of(lambda row: row.z)
-    spread_x = law.mean_of(lambda row: (row.x - x) ** 2)
-    spread_z = law.mean_of(lambda row: (row.z - z) ** 2)
-    together = law.mean_of(lambda row: (row.x - x) * (row.z - z))
-    match statistic:
-        case Mean():
-            return x
-        case Ratio():
-            return x / z
-        case WeightedMean():
-            return law.mean_of(lambda row: row.x * row.z) / z
-        case Contrast():
-            return law.mean_of(lambda row: row.x, 0) - law.mean_of(lambda row: row.x, 1)
-        case Lift():
-            return law.mean_of(lambda row: row.x, 0) / law.mean_of(lambda row: row.x, 1) - 1
-        case Variance():
-            return spread_x
-        case Covariance():
-            return together
-        case Slope():
-            return together / spread_z
-        case Correlation():
-            return together / math.sqrt(spread_x * spread_z)
-    raise TypeError(statistic)
-
-
 def trained_on(law, weights, clusters, *, two_values, made=cells_of):
     """What forty training clusters with these frequencies predict of so many clusters."""
     counts = [round(40 * weight) for weight in weights]
@@ -161,7 +135,7 @@ def misses(statistic, law, clusters, nats, kind, *, made=cells_of):
     trained = (
         None if weights is None else trained_on(law, weights, clusters, two_values=two_values, made=made)
     )
-    truth = truth_of(statistic, law)
+    truth = law.truth_of(statistic)
     slack = 1e-6 * max(1.0, abs(truth))
     above = below = 0.0
     for chance, counts in samples_of(law, clusters):
@@ -279,7 +253,7 @@ def test_clusters_of_given_sizes_need_not_be_alike():
     error, each = 0.2, 7
     trained = trained_on(every, every.weights, 3 * each, two_values=False)
     above = below = 0.0
-    for parts in itertools.product(*(list(samples_of(law, each)) for law in laws)):
+    for parts in itertools.product(*(samples_of(law, each) for law in laws)):
         chance = math.prod(chance for chance, _ in parts)
         cells = cells_of(every, [often for _, counts in parts for often in counts])
         ends = Mean().interval(Bets(cells, trained), -math.log(error))
@@ -335,7 +309,7 @@ def test_a_contrast_of_clusters_given_the_memberships_is_caught():
     same sum over their rows of the first group. So given the memberships nothing varies, and any bet that
     the ranges allow claims too much; but the mean of the group varies with the memberships."""
     clusters, error, mean = 2_000, 0.05, 0.25
-    truth = truth_of(Contrast(), BALANCED)
+    truth = BALANCED.truth_of(Contrast())
     missed = 0.0
     for chance, (one, three) in samples_of(BALANCED, clusters):
         times = 4 * clusters / (one + 3 * three)  # n/n₁
