@@ -138,7 +138,7 @@ def widest_question(model: Dependence | None, *, guessed: bool) -> Question:
             guess=0.0,
             kind="custom",
             function=lambda rows: 0.0,
-            tail=widest_tail(model),
+            tail=model.mean_tail(),
         )
     guess = None if guessed else 0.5
     return EvenShare(key="", text="A share", low=0.0, high=1.0, guess=guess, kind="share")
@@ -148,7 +148,7 @@ def forecast_tail(model: Dependence, units: Sequence[int]) -> Tail:
     """About how the widest question about dependent rows varies, only for a forecast of its width. A series
     is taken to have the memory that the model allows, and as many rows as a layout keeps."""
     if not model.bounded:
-        return widest_tail(model)
+        return model.mean_tail()
     norm = model.operator_norm
     if norm is not None:
         return SubGaussian(0.5 * math.sqrt((1 + norm) / (1 - norm) / model.n))
@@ -185,8 +185,3 @@ def tail_of_bounded_mean(model: Dependence, low: float, high: float) -> Tail:
             "model."
         )
     return model.mean_tail(low, high)
-
-
-def widest_tail(model: Dependence) -> Tail:
-    """The tail of the widest question that the model answers: a share, or the mean of the rows."""
-    return model.mean_tail()

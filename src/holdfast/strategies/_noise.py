@@ -32,7 +32,7 @@ from holdfast.stability import (
     typical_laplace_error,
 )
 from holdfast.strategies._fixed import FixedNumber, outcome_of, preview_of
-from holdfast.strategies._left import tail_of_bounded_mean, widest_tail
+from holdfast.strategies._left import tail_of_bounded_mean
 from holdfast.strategies._strategy import Outcome
 from holdfast.tails import BoundedDifferences, SubGaussian, Tail
 
@@ -221,7 +221,8 @@ class TypicalNoise(FixedNumber):
     ) -> TypicalNoise:
         """The least certified error for ``queries`` answers to the widest question for which the model has a
         tail."""
-        return cls(queries, model, kind, typical_plan(kind, widest_tail(model), queries, failure), promised)
+        # The tail of the widest question that the model answers: a share, or the mean of the rows.
+        return cls(queries, model, kind, typical_plan(kind, model.mean_tail(), queries, failure), promised)
 
     @property
     def theorem(self) -> str:
