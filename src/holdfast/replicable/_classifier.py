@@ -36,6 +36,7 @@ __all__ = [
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.dummy import DummyClassifier
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError as missing:
@@ -406,7 +407,7 @@ class PointwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _trained(self, table: Floats, labels: npt.NDArray[Any], seed: int) -> Any:
         if len(np.unique(labels)) == 1:
-            return _Constant(labels[0])
+            return DummyClassifier().fit(table, labels)
         learner = DecisionTreeClassifier(max_depth=3) if self.estimator is None else clone(self.estimator)
         if not hasattr(learner, "fit") or not hasattr(learner, "predict"):
             raise InvalidArgument("estimator", "a scikit-learn classifier", learner, of="PointwiseClassifier")
@@ -419,14 +420,3 @@ class PointwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True
         return tags
-
-
-class _Constant:
-    """What a learner is whose part holds one label."""
-
-    def __init__(self, label: Any) -> None:
-        self.label = label
-
-    def predict(self, table: Floats) -> npt.NDArray[Any]:
-        """The label, for each row."""
-        return np.repeat(np.asarray([self.label]), len(table))
