@@ -11,8 +11,8 @@ ROOT = Path(__file__).resolve().parents[2]
 HOUSE = runpy.run_path(str(ROOT / "benchmarks" / "house.py"))
 # Lower a limit when the figure has become smaller. Never raise one.
 LIMITS = {
-    "files": 280,
-    "short private modules with one importer": 1,
+    "files": 279,
+    "short private modules with one importer": 0,
     "private names that cross a border": 0,
     "long sentences in docstrings": 1,
     "long sentences in messages": 0,

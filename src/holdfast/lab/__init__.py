@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from holdfast.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from holdfast.lab._bench import run_benchmarks
-    from holdfast.lab._figures import FIGURES, FigureTable, draw
+    from holdfast.lab._figures import FIGURES, FigureTable, draw, run_benchmarks
     from holdfast.lab._figures import Palette as Palette
     from holdfast.lab._figures import blank as blank
     from holdfast.lab._figures import quiet as quiet
@@ -34,7 +33,7 @@ _HOME = {
     "blank": "_figures",
     "draw": "_figures",
     "quiet": "_figures",
-    "run_benchmarks": "_bench",
+    "run_benchmarks": "_figures",
     "save": "_figures",
     "tell": "_story",
 }
