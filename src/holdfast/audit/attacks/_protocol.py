@@ -141,6 +141,12 @@ def carried_out(name: str, answer: Answerer | None, moves: Callable[[Transcript]
     return Attack(name, values, truths, lows, highs, refused, details)
 
 
+def expected_share(columns: int, rows: int, deviations: float = 2.0) -> float:
+    """How often a vote of fair coins is right on the rows that chose its signs, Φ(√(2 columns / (π rows))),
+    less so many standard deviations."""
+    return (1 + math.erf(math.sqrt(columns / (math.pi * rows)))) / 2 - 0.5 * deviations / math.sqrt(rows)
+
+
 def quoted_column(name: str) -> str:
     """A column's name, whatever it is."""
     return '"' + name.replace('"', '""') + '"'

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from holdfast import queries
-from holdfast.audit.attacks._protocol import quoted_column, total
+from holdfast.audit.attacks._protocol import expected_share, quoted_column, total
 from holdfast.errors import BudgetSpent, InvalidArgument
 from holdfast.records import Record
 
@@ -99,7 +98,7 @@ def sign_attack(
         rule = _majority([votes[name] for name in names], signs)
         query = queries.share(f"({rule}) = ({truth})")
         if on_edge:
-            query, _ = _on_the_edge(guard, query, _expected_gain(len(names), guard.rows), cell)
+            query, _ = _on_the_edge(guard, query, expected_share(len(names), guard.rows), cell)
         final = guard.ask(query)
     except BudgetSpent as refusal:
         return SignAttack(tuple(answers), tuple(signs), refused=str(refusal))
@@ -122,12 +121,6 @@ def _on_the_edge(guard: Guard, query: queries.Query, edge: float, cell: float) -
             break
         cell = preview_cell
     return query, cell
-
-
-def _expected_gain(columns: int, rows: int) -> float:
-    """The accuracy of the majority on the rows that chose its signs, Φ(√(2 columns / (π rows))), less two
-    standard deviations."""
-    return (1 + math.erf(math.sqrt(columns / (math.pi * rows)))) / 2 - 1 / math.sqrt(rows)
 
 
 def _majority(votes: Sequence[str], signs: Sequence[int]) -> str:

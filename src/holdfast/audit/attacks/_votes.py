@@ -24,6 +24,7 @@ from holdfast.audit.attacks._protocol import (
     Rows,
     Transcript,
     carried_out,
+    expected_share,
     quoted_column,
     weighted,
 )
@@ -194,11 +195,6 @@ def _voted(name: str, answer: Answerer, columns: Any, rows: Any, repeats: Any, *
     return carried_out(name, answer, moves)
 
 
-def expected_share(columns: int, rows: int) -> float:
-    """How often the vote agrees on the rows that chose its signs, less two standard deviations."""
-    return (1 + math.erf(math.sqrt(columns / (math.pi * rows)))) / 2 - 1 / math.sqrt(rows)
-
-
 def _once(transcript: Transcript, column: int, repetition: int, rows: int | None) -> float:
     """One estimate of how often the column agrees with the last."""
     guess = None if rows is None else transcript.on_edge(0.5 - 0.25 / rows)
@@ -338,15 +334,13 @@ def chain_attack(answer: Answerer, *, bits: int, rows: float | None = None) -> A
             turned[place] = 1 if answer >= 0.5 else -1
         vote = turned @ parities > 0
         truth = float(vote.mean())
-        guess = None if rows is None else transcript.on_edge(truth - 0.5 + _expected(len(parities), rows))
+        guess = None
+        if rows is not None:
+            guess = transcript.on_edge(truth - 0.5 + expected_share(len(parities), rows, deviations=1.0))
         transcript.ask(_share_of(vote, truth, guess, "vote"))
         return {"states": int(vote.sum())}
 
     return carried_out("chain", answer, moves)
-
-
-def _expected(parities: int, rows: int) -> float:
-    return (1 + math.erf(math.sqrt(parities / (math.pi * rows)))) / 2 - 0.5 / math.sqrt(rows)
 
 
 def _parities(bits: int) -> npt.NDArray[np.int64]:
