@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 
 import numpy as np
+
+
+def all_counts(n: int, cells: int) -> Iterator[tuple[int, ...]]:
+    """All ways to spread n rows over the cells."""
+    if cells == 1:
+        yield (n,)
+        return
+    for first in range(n + 1):
+        for rest in all_counts(n - first, cells - 1):
+            yield (first, *rest)
 
 
 def data(n: int) -> np.ndarray:

@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from dependence_oracles import worst_ratio
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
@@ -214,15 +215,6 @@ def test_every_way_to_write_a_graph_gives_the_same_graph():
 def test_what_is_no_graph_on_the_rows_is_refused(bad):
     with pytest.raises(InvalidArgument):
         bad()
-
-
-def worst_ratio(tail, values, weights):
-    distance = np.abs(values - weights @ values)
-    return max(
-        float(weights[distance >= t - 1e-12].sum()) / math.exp(-tail.gamma(float(t) * (1 - 1e-9)))
-        for t in np.unique(distance)
-        if t > 1e-9
-    )
 
 
 def clique_and_rest(clique, rest):

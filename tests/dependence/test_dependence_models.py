@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 import pytest
+from dependence_oracles import worst_ratio
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import erfc
@@ -35,16 +36,6 @@ MODELS = [
     MarkovChain([[0.9, 0.1], [0.2, 0.8]], 20),
     GaussianRows(np.eye(20)),
 ]
-
-
-def worst_ratio(tail, values, weights):
-    """The largest P(|value − mean| ≥ t) / exp(−γ(t)), just below each distance t that occurs."""
-    distance = np.abs(values - weights @ values)
-    return max(
-        float(weights[distance >= t - 1e-12].sum()) / math.exp(-tail.gamma(float(t) * (1 - 1e-9)))
-        for t in np.unique(distance)
-        if t > 1e-9
-    )
 
 
 def means_of_equal_rows(sizes):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import mpmath as mp
 import numpy as np
@@ -55,16 +55,6 @@ def worst_misses(intervals: list[Interval]) -> tuple[float, float]:
     shares = sorted({p for p in [*np.linspace(0.005, 0.995, 67), *ends] if 0.0 < p < 1.0})
     sides = [side_misses(intervals, p) for p in shares]
     return max(max(side) for side in sides), max(sum(side) for side in sides)
-
-
-def counts(n: int, cells: int) -> Iterator[tuple[int, ...]]:
-    """All ways to spread n rows over the cells."""
-    if cells == 1:
-        yield (n,)
-        return
-    for first in range(n + 1):
-        for rest in counts(n - first, cells - 1):
-            yield (first, *rest)
 
 
 def multinomial(count: tuple[int, ...], probabilities: tuple[float, ...]) -> float:

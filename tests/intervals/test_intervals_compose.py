@@ -7,8 +7,9 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from intervals_oracles import TOLERANCE, counts, multinomial
+from intervals_oracles import TOLERANCE, multinomial
 
+from enumeration import all_counts
 from holdfast.errors import InvalidArgument
 from holdfast.intervals import (
     Interval,
@@ -108,7 +109,7 @@ def filtered_miss(make, probabilities, n):
     """The exact miss probability; a row is outside the filter, inside with f = 0, or inside with f = 1."""
     truth = probabilities[2] / (probabilities[1] + probabilities[2])
     total = 0.0
-    for count in counts(n, 3):
+    for count in all_counts(n, 3):
         inside = count[1] + count[2]
         mean = count[2] / inside if inside else None
         total += multinomial(count, probabilities) * (not make(mean, inside, n).contains(truth))

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from contracts.examples import thinned
+from enumeration import all_counts
 from holdfast.errors import InvalidArgument
 from holdfast.intervals import e_mean, e_mean_rates, empirical_bernstein, hoeffding
 
@@ -25,19 +26,10 @@ NATS = (math.log(2), 3.0, 6 * math.log(10))
 def outcomes(values, weights, n) -> Iterator[tuple[float, float, float]]:
     """Every sample of size n up to order: its probability, mean and variance."""
     law = stats.multinomial(n, weights)
-    for counts in _counts(n, len(values)):
+    for counts in all_counts(n, len(values)):
         mean = float(np.dot(counts, values)) / n
         around = float(np.dot(counts, (np.asarray(values) - mean) ** 2))
         yield float(law.pmf(counts)), mean, around / max(1, n - 1)
-
-
-def _counts(n, kinds) -> Iterator[tuple[int, ...]]:
-    if kinds == 1:
-        yield (n,)
-        return
-    for first in range(n + 1):
-        for rest in _counts(n - first, kinds - 1):
-            yield (first, *rest)
 
 
 def misses(values, weights, n, nats, rates) -> tuple[float, float]:

@@ -11,8 +11,9 @@ from itertools import product
 import mpmath as mp
 import numpy as np
 import pytest
-from intervals_oracles import counts, mp_log_tail
+from intervals_oracles import mp_log_tail
 
+from enumeration import all_counts
 from holdfast.errors import InvalidArgument
 from holdfast.intervals import _gain as module
 from holdfast.intervals import certified_gain, gain_steps, mean_interval, sign_test, units_needed
@@ -53,7 +54,7 @@ def mean_of(law):
 
 def samples(law, units):
     """Every sample of so many units up to order, with its probability."""
-    for numbers in counts(units, len(law)):
+    for numbers in all_counts(units, len(law)):
         ways = math.factorial(units)
         for number in numbers:
             ways //= math.factorial(number)

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from intervals_oracles import TOLERANCE, counts, mp_log_tail, multinomial
+from intervals_oracles import TOLERANCE, mp_log_tail, multinomial
 from scipy import stats
 
+from enumeration import all_counts
 from holdfast.intervals import Interval, quantile, quantile_ranks, quantile_ranks_from_tail
 from holdfast.tails import BoundedDifferences, Custom
 
@@ -55,7 +56,7 @@ def miss(law, n, q, ranks):
     least, greatest = quantiles(law, q)
     low_rank, high_rank = ranks
     total = 0.0
-    for count in counts(n, len(law["values"])):
+    for count in all_counts(n, len(law["values"])):
         rows = np.repeat(law["values"], count)
         low = rows[low_rank - 1] if low_rank >= 1 else -math.inf
         high = rows[high_rank - 1] if high_rank <= n else math.inf

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import gammaln
 
+from enumeration import all_counts
 from holdfast.statistics import (
     NO_AXIS,
     Axis,
@@ -89,20 +90,10 @@ def truth_of(statistic: Any, *laws: Law) -> float:
     raise TypeError(statistic)
 
 
-def counts_of(rows: int, kinds: int) -> Iterator[tuple[int, ...]]:
-    """Every way to divide so many rows among kinds."""
-    if kinds == 1:
-        yield (rows,)
-        return
-    for first in range(rows + 1):
-        for rest in counts_of(rows - first, kinds - 1):
-            yield (first, *rest)
-
-
 def samples_of(law: Law, rows: int) -> list[tuple[float, tuple[int, ...]]]:
     """Every sample up to order, as counts, with its probability."""
     logs = np.log(law.weights)
-    every = list(counts_of(rows, len(law.weights)))
+    every = list(all_counts(rows, len(law.weights)))
     counts = np.array(every)
     chances = np.exp(gammaln(rows + 1) - gammaln(counts + 1).sum(axis=1) + counts @ logs)
     assert math.isclose(chances.sum(), 1.0, rel_tol=1e-9)
