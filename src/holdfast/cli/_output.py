@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from holdfast.guard import Answer, Curve, Guard, Left, Preview
     from holdfast.guard import Table as GroupTable
 
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of words.")
 
 _SPELLED = "holdfast-spelled"
 

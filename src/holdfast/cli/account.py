@@ -16,7 +16,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from holdfast.cli._output import print_data
+from holdfast.cli._output import json_option, print_data
 from holdfast.errors import QueryRejected
 from holdfast.records import amount
 
@@ -294,7 +294,6 @@ _train = click.option("--train", help="The training file of the first epoch, if 
 _service = click.option("--service", help="The address of a service that keeps the accounts.")
 _dataset = click.option("--dataset", help="The dataset of the service, if the token reaches several.")
 _token = click.option("--token", envvar="HOLDFAST_TOKEN", help="A token. It is safer to set HOLDFAST_TOKEN.")
-_json = click.option("--json", "as_json", is_flag=True, help="Print data instead of words.")
 
 
 @click.group()
@@ -319,7 +318,7 @@ def epoch() -> None:
 @_service
 @_dataset
 @_token
-@_json
+@json_option
 def open_epoch(
     data: str,
     after: tuple[str, ...],
@@ -373,7 +372,7 @@ def open_epoch(
 @_service
 @_dataset
 @_token
-@_json
+@json_option
 def list_epochs(
     data: str | None,
     after: tuple[str, ...],

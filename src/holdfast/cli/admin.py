@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from holdfast.cli._output import print_data
+from holdfast.cli._output import json_option, print_data
 
 if TYPE_CHECKING:
     from holdfast.admin import Admin
@@ -35,7 +35,7 @@ def _connected(command: _Command) -> _Command:
         click.option(
             "--token", envvar="HOLDFAST_TOKEN", help="An owner's token. It is safer to set HOLDFAST_TOKEN."
         ),
-        click.option("--json", "as_json", is_flag=True, help="Print data instead of words."),
+        json_option,
     )
     for option in reversed(options):
         command = option(command)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli._output import print_data
+from holdfast.cli._output import json_option, print_data
 from holdfast.cli.account import Given, account_options, book_place, opened_account
 from holdfast.errors import BudgetSpent, HoldfastError, InvalidArgument, NotEnoughRows, QueryRejected
 from holdfast.records import amount, interval_words
@@ -43,7 +43,7 @@ _OF_A_CURVE = ("points", "value", "low", "high")
     help="Show whether the training rows look independent, in all columns or in the values of the questions, "
     "and ask nothing.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def ask(
     data: str,
     questions: tuple[str, ...],
@@ -237,7 +237,7 @@ _ENDS = "A report closes the account for good. Nobody can ask it anything afterw
     "--html", "page", type=click.Path(dir_okay=False, path_type=Path), help="Also write a page to this file."
 )
 @account_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def report(
     data: str,
     questions: tuple[str, ...],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli._output import filled, print_data
+from holdfast.cli._output import filled, json_option, print_data
 from holdfast.records import show
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ _STYLES = {"refuted": "red", "confirmed": "green", "not refuted": "green", "meas
 @click.option(
     "--out", type=click.Path(dir_okay=False, path_type=Path), help="Where to write the page, with --html."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print data instead of a table.")
+@json_option
 def audit(report: Path, as_page: bool, out: Path | None, as_json: bool) -> None:
     """Show a report that holdfast.audit.Report(...).save("report.json") wrote.
 

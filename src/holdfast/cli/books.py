@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
-from holdfast.cli._output import print_data
+from holdfast.cli._output import json_option, print_data
 from holdfast.errors import HoldfastError
 from holdfast.records import amount
 
@@ -57,7 +57,7 @@ _SHOWN = 20
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="The mark of a book, kept outside of it (default: that of the book's service).",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print data instead of words.")
+@json_option
 def verify(
     books: tuple[Path, ...],
     public_key: str | None,
@@ -183,7 +183,7 @@ def _say_who(verifications: tuple[Verification, ...], key: str | None) -> None:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="The file of the private key that signs it (HOME/key of a service).",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print data instead of words.")
+@json_option
 def export(book: Path, file: Path, form: str, signing_key: Path | None, as_json: bool) -> None:
     """Write the account book BOOK to FILE. FILE must not exist yet.
 
@@ -221,7 +221,7 @@ def export(book: Path, file: Path, form: str, signing_key: Path | None, as_json:
     "books", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-@click.option("--json", "as_json", is_flag=True, help="Print data instead of words.")
+@json_option
 def migrate(books: tuple[Path, ...], dry_run: bool, as_json: bool) -> None:
     """Bring account books to the format of this version. Stop the service first.
 
@@ -262,7 +262,6 @@ _books = click.option(
     envvar="HOLDFAST_BOOKS",
     help="The PostgreSQL URL of the account books, as for `holdfast serve`.",
 )
-_as_json = click.option("--json", "as_json", is_flag=True, help="Print data instead of words.")
 
 
 @click.command()
@@ -275,7 +274,7 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print data inst
     help="The folder of tables, if it is not HOME/data.",
 )
 @click.option("--without-data", is_flag=True, help="Leave the tables out; keep copies of them yourself.")
-@_as_json
+@json_option
 def backup(
     home: Path, file: Path, books: str | None, sources: Path | None, without_data: bool, as_json: bool
 ) -> None:
@@ -311,7 +310,7 @@ def backup(
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A witness file, which shows books that are behind. May be repeated.",
 )
-@_as_json
+@json_option
 def restore(
     file: Path,
     home: Path,

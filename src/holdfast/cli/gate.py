@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from rich.console import Console
 
-from holdfast.cli._output import print_data
+from holdfast.cli._output import json_option, print_data
 from holdfast.errors import QueryRejected
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ _READING = (
     click.option("--output", help="CSV and JSON Lines: a column of outputs."),
     click.option("--filter", help="lm-evaluation-harness: which filter's scores to read."),
 )
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 _SUMMARY = click.option(
     "--summary",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -129,7 +128,7 @@ def _service_options(command: _Command) -> _Command:
     help="The makers of candidates know the inputs of the tasks. Verdicts are then about these tasks only.",
 )
 @_reading_options
-@_JSON
+@json_option
 def open_gate(
     place: str,
     incumbent: Path,
@@ -187,7 +186,7 @@ def open_gate(
 @_reading_options
 @_service_options
 @_SUMMARY
-@_JSON
+@json_option
 def submit(
     place: str,
     results: Path,
@@ -242,7 +241,7 @@ def submit(
 @_reading_options
 @_service_options
 @_SUMMARY
-@_JSON
+@json_option
 def run(
     place: str,
     command: tuple[str, ...],
@@ -284,7 +283,7 @@ def run(
 @gate.command()
 @click.argument("place", metavar="GATE")
 @_service_options
-@_JSON
+@json_option
 def status(place: str, service: str | None, token: str | None, as_json: bool) -> None:
     """Show the promotions of GATE, and what the next candidate needs."""
     if service is not None:
@@ -299,7 +298,7 @@ def status(place: str, service: str | None, token: str | None, as_json: bool) ->
 @click.argument("place", metavar="GATE")
 @click.option("--yes", is_flag=True, help="Close the gate without asking for confirmation.")
 @click.option("--markdown", is_flag=True, help="Print the table as Markdown.")
-@_JSON
+@json_option
 def report(place: str, yes: bool, markdown: bool, as_json: bool) -> None:
     """Close GATE. Show the exact score of every version, and its gain over the first incumbent."""
     if markdown and as_json:
@@ -319,7 +318,7 @@ def report(place: str, yes: bool, markdown: bool, as_json: bool) -> None:
 @gate.command()
 @click.argument("place", metavar="GATE")
 @click.argument("scores", type=int)
-@_JSON
+@json_option
 def seen(place: str, scores: int, as_json: bool) -> None:
     """Declare how many total SCORES on these tasks somebody has seen, and pay for them.
 
@@ -349,7 +348,7 @@ def seen(place: str, scores: int, as_json: bool) -> None:
 @click.option("--baseline", type=float, default=0.0, help="The incumbent's score.")
 @click.option("--confidence", type=float, default=0.95, show_default=True)
 @click.option("--expect", type=float, help="The hint that the gate is opened with.")
-@_JSON
+@json_option
 def power(
     tasks: int | None,
     candidates: int,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli._output import print_data
+from holdfast.cli._output import json_option, print_data
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.option(
     "--seed", type=int, default=0, show_default=True, help="Another seed draws other stones and coins."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print data instead of the story.")
+@json_option
 @click.option("--open/--no-open", "open_page", default=False, help="Show the page in a browser.")
 def demo(out: Path, rows: int, columns: int, seed: int, as_json: bool, open_page: bool) -> None:
     """Look for signal in noise, on real diamonds: plain averages find some, Holdfast does not.
@@ -95,7 +95,7 @@ def _write(out: Path, stones: Stones, story: Story) -> Path:
 @click.option(
     "--workers", type=int, default=1, show_default=True, help="Processes that share the repetitions."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print data instead of tables.")
+@json_option
 def figures(names: tuple[str, ...], output: Path, runs: int, workers: int, as_json: bool) -> None:
     """Run the experiments behind the figures and write pictures and tables: all of them, or those named.
 
@@ -183,7 +183,7 @@ def _figure_cell(value: object) -> str:
     help="How many table entries an attack draws at each point of the grid. 0 leaves attacks out.",
 )
 @click.option("--workers", type=int, default=2, show_default=True, help="Processes that attack.")
-@click.option("--json", "as_json", is_flag=True, help="Print data instead of tables.")
+@json_option
 def bench(output: Path, work: float, workers: int, as_json: bool) -> None:
     """Compare certified and real errors of every strategy and every peer, and the rows they need.
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from holdfast.cli._output import print_data
+from holdfast.cli._output import json_option, print_data
 from holdfast.records import interval_words
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 @click.option(
     "--plot", type=click.Path(dir_okay=False, path_type=Path), help="Also draw a picture into this file."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print data instead of a table.")
+@json_option
 def plan(
     queries: float,
     rows: float | None,
@@ -156,7 +156,7 @@ def _rests_on(entry: PlanEntry, common: set[str]) -> str:
 @click.option("--epsilon", type=float, help="The epsilon that a transformation must reach.")
 @click.option("--delta", type=float, help="The delta that a transformation must reach.")
 @click.option("--method", type=click.Choice(["sharp", "paper"]), default="sharp", show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="Print data instead of a table.")
+@json_option
 def explain(notion: str, to: str, method: str, as_json: bool, **context: Any) -> None:
     """Convert NOTION, such as "dp(0.01, 1e-9)", into another notion of stability.
 
@@ -213,7 +213,7 @@ _COMPRESSORS = ("best", "none", "deflate", "bzip2", "lzma")
     help="With --recipe: a compressor that was fixed beforehand, or the best of all.  [default: best]",
 )
 @click.option("--confidence", type=float, default=0.95, show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="Print data instead of a table.")
+@json_option
 def leak(
     queries: float | None,
     digits: float | None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli._output import print_data
+from holdfast.cli._output import json_option, print_data
 from holdfast.errors import NotEnoughRows, QueryRejected
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class _Terms:
 @click.option("--x-bounds", type=float, nargs=2, help="The bounds of x, for a slope.")
 @click.option("--least-variance", type=float, help="The least variance that x can have, for a slope.")
 @click.option("--best-effort", is_flag=True, help="With too few rows, promise less instead of refusing.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def replicate(data: str, question: str, seed: str, as_json: bool, **options: Any) -> None:
     """Compute a statistic of DATA, a CSV or Parquet file, that replicates exactly.
 
