@@ -96,6 +96,8 @@ class Dependence(Record, ABC):
         A model of one fixed table (a graph, a covariance, a network) has no other size and refuses. ``of`` is
         the function that the message names.
         """
+        if self.n is None:
+            return self.with_rows(n)
         if n != self.n:
             raise InvalidArgument(
                 "model",
