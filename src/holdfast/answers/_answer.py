@@ -323,9 +323,9 @@ class Left(float):
         }
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Left:
+    def from_dict(cls, values: Mapping[str, Any], *, after: Callable[[int], float] | None = None) -> Left:
         """What :meth:`to_dict` wrote, from ``values``. Entries that this version does not know are ignored.
-        What is left after further questions is not known then."""
+        ``after`` returns the half-width after that many more questions; without it, that is not known."""
         total, half_width = values.get("total"), values.get("share_half_width")
         return cls(
             math.inf if values["left"] is None else values["left"],
@@ -335,6 +335,7 @@ class Left(float):
             unit=values.get("unit", "nats"),
             total=math.inf if total is None else total,
             share_half_width=math.nan if half_width is None else half_width,
+            after=after,
         )
 
     def _repr_html_(self) -> str:
