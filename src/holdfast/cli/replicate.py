@@ -405,9 +405,7 @@ def _show(
     )
     console.print(f"  {_truth(asked, result)} with probability {1.0 - beta:.4g} or more")
     needed = result.details["needed"]
-    verdict = (
-        "enough" if result.rows >= needed else f"fewer than the {needed:,} that the promise asked for needs"
-    )
+    verdict = "enough" if result.rows >= needed else f"fewer than the {needed:,} that the full promise needs"
     console.print(f"  {result.rows:,} rows, {verdict}", style="dim" if result.rows >= needed else "yellow")
     for label, text in (
         ("tape", result.tape),
