@@ -148,7 +148,7 @@ def perhaps_too_wide(error: float) -> str:
     """The warning of a preview if only the rows decide whether a promised error can be kept."""
     return (
         f"If the rows are not as expected, the interval could be wider than the promised ±{error:g}. Then no "
-        "answer is released, and finding that out is charged as an answer."
+        "answer is released, and the attempt is charged as an answer."
     )
 
 

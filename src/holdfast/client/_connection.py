@@ -45,7 +45,7 @@ class Connection:
         except ImportError:
             raise errors.MissingExtra("server", what="The client") from None
         if not (token.isascii() and token.isprintable()):
-            raise errors.InvalidArgument("token", "one that the service issued", "another text", of=of)
+            raise errors.InvalidArgument("token", "a token that the service issued", "another text", of=of)
         # The longest wait that sockets accept is about three hundred years.
         seconds = checks.real(timeout, "timeout", "(0, 9e9]", of=of)
         self._http = httpx.Client(headers={"Authorization": f"Bearer {token}"}, timeout=seconds)

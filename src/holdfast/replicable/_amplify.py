@@ -253,7 +253,7 @@ def _name(output: Any) -> Hashable:
         return (type(value).__name__, *map(_name, value))
     if isinstance(value, Hashable):
         return value
-    raise InvalidArgument("algorithm", "one whose outputs can be compared", output, of="amplify")
+    raise InvalidArgument("algorithm", "an algorithm whose outputs can be compared", output, of="amplify")
 
 
 def _failure(plan: _Plan, rho: float, beta: float) -> float:
