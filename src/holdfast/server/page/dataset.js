@@ -263,7 +263,7 @@ async function verify() {
   const checked = await call("GET", `/datasets/${address}/verify`);
   $("verified").className = checked.whole ? "good" : "bad";
   $("verified").textContent = checked.whole
-    ? `Whole: ${count(checked.lines)} lines, ${amount(checked.spent, checked.unit)}, signed.`
+    ? `Intact: ${count(checked.lines)} lines, ${amount(checked.spent, checked.unit)}, signed.`
     : checked.problems.map((problem) => `${problem.kind} at line ${problem.line}: ${problem.words}`).join("; ");
 }
 
