@@ -146,4 +146,4 @@ def test_an_owner_opens_one_in_a_service(months, service, holdfast, monkeypatch)
     assert [line.split()[0] for line in out.splitlines()] == ["epoch", "1", "2"]
     status, _, said = holdfast("epoch", "open", "february.csv", "--service", url)
     assert status == 2
-    assert "epoch 2 is about" in " ".join(said.split())
+    assert "these are the rows of epoch 2" in " ".join(said.split())

@@ -160,7 +160,8 @@ def _rests_on(entry: PlanEntry, common: set[str]) -> str:
 def explain(notion: str, to: str, method: str, as_json: bool, **context: Any) -> None:
     """Convert NOTION, such as "dp(0.01, 1e-9)", into another notion of stability.
 
-    Shows each step with its theorem, its price in rows and its numbers.
+    Shows each step with its theorem, its price in rows and its numbers. SIS, TS and BDP name papers, which
+    docs/theory/README.md in the repository lists.
     """
     from holdfast import stability  # takes as long as all of --help, and only this command needs it
 

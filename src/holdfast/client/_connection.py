@@ -76,7 +76,7 @@ class Connection:
             return response.json()
         except ValueError:
             raise errors.HoldfastError(
-                f"What answers at {self._url} is not a Holdfast service: check the address and the port."
+                f"The server at {self._url} is not a Holdfast service: check the address and the port."
             ) from None
 
     def _send(

@@ -501,7 +501,7 @@ class Datasets:
             if epoch.planned.arrived.source == source:
                 raise InvalidArgument(
                     "source",
-                    f"the rows that arrived since; this is what epoch {epoch.guard.epoch.number} is about",
+                    f"the rows that arrived since; these are the rows of epoch {epoch.guard.epoch.number}",
                     shown(source),
                     of="an epoch",
                     reference="docs/theory/epochs.md",
