@@ -33,7 +33,7 @@ def amplify(
     """An algorithm with replicability ``target`` from one with ``rho`` on ``rows`` rows.
 
     ``algorithm(sample, tape)`` must be ``rho``-replicable on samples of ``rows`` rows and wrong with
-    probability at most ``beta``. A sample is an array, a list, a data frame, or a tuple of such with
+    probability at most ``beta``. A sample is an array, a list, a data frame, or a tuple of these with
     equally many rows.
 
     Guarantee: the returned callable, on ``rows_needed`` rows, gives different outputs for two samples

@@ -310,9 +310,9 @@ class PointwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     learners make a weaker ``guarantee_``; ``best_effort=False`` raises ``NotEnoughRows``.
 
     Guarantee: at each point fixed in advance, two samples with the same labels in them and the same tape
-    give different labels with probability at most ``guarantee_.rho``. So a share of fresh points that large
-    differs on average. The label is wrong at a point as often as one learner is, trained on a part. Nothing
-    is promised about all points at once.
+    give different labels with probability at most ``guarantee_.rho``. So on average at most this share
+    of fresh points gets different labels. The label is wrong at a point as often as one learner is, trained
+    on a part. Nothing is promised about all points at once.
     Assumes: rows drawn independently (not checkable); an ``estimator`` that uses no other data.
     Reference: notion: Hopkins, Impagliazzo and Ye 2025; rule and proof: docs/theory/replicable-learning.md.
 
