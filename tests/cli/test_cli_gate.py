@@ -197,6 +197,6 @@ def test_power_is_told_before_a_gate_is_opened(holdfast):
     assert 0.05 < json.loads(shown)["gain"] < 0.08
     status, shown, _ = holdfast("gate", "power", "--gain", "0.05", "--candidates", "20")
     assert status == 0
-    assert "tasks let candidate 20 be promoted" in shown
+    assert "tasks, candidate 20 is promoted with probability" in shown
     assert holdfast("gate", "power")[0] == 2
     assert holdfast("gate", "power", "--tasks", "0")[0] == 2

@@ -63,7 +63,7 @@ def test_a_book_with_a_report_is_whole(people, holdfast):
     holdfast("ask", "people.csv", "-q", "share(age > 50)")
     holdfast("report", "people.csv", *QUESTIONS, "--yes")
     status, out, _ = holdfast("verify", "people.csv.holdfast", "--export", "book.jsonl")
-    assert (status, out.startswith("Whole: ")) == (0, True)
+    assert (status, out.startswith("Intact: ")) == (0, True)
     status, out, _ = holdfast("verify", "book.jsonl", "--json")
     assert (status, json.loads(out)["whole"]) == (0, True)
     text = Path("book.jsonl").read_text(encoding="utf-8")

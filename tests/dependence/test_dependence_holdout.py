@@ -228,7 +228,7 @@ def test_every_model_answers_the_same_questions(model):
         for question in (model.bayesian_epsilon, model.joint_epsilon, model.printed_dp):
             with pytest.raises(InvalidArgument, match="no bound on Bayesian differential privacy is known"):
                 question(0.1)
-        with pytest.raises(InvalidArgument, match="statistics that are no means"):
+        with pytest.raises(InvalidArgument, match="statistics that are not means"):
             model.statistic_tail()
         return
     bayesian = model.bayesian_epsilon(0.1)

@@ -148,7 +148,7 @@ def perhaps_too_wide(error: float) -> str:
     """The warning of a preview if only the rows decide whether a promised error can be kept."""
     return (
         f"If the rows are not as expected, the interval could be wider than the promised ±{error:g}. Then no "
-        "answer is released, and finding that out is charged as an answer."
+        "answer is released, and the attempt is charged as an answer."
     )
 
 
@@ -212,7 +212,7 @@ class Preview(Record):
         if not self.allowed:
             return f"{self.query}: would be refused. {self.why}".rstrip()
         guess, interval = interval_words(self.guess, self.low, self.high)
-        shown = f"guess {guess}, then {interval};"
+        shown = f"guess {guess}; if confirmed, {interval};"
         alone = f"{self.width_alone} for"
         words = f"{self.query}: {alone if self.width_alone else shown} {self.prices}{self._warning}"
         return f"{words}. {self.why}" if self.why else words
@@ -225,7 +225,7 @@ class Preview(Record):
         if not self.allowed:
             return framed_html(question, "<p><b>Would be refused, and nothing charged.</b></p>", why)
         guess, interval = interval_words(self.guess, self.low, self.high)
-        expected = self.width_alone or f"guess {guess}, and {interval} if it is confirmed"
+        expected = self.width_alone or f"guess {guess}; if confirmed, {interval}"
         rows = [("expected", expected), ("price", self.prices)]
         if self.failure_closes:
             rows.append(("if it fails", "the account is closed"))

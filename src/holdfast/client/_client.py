@@ -140,7 +140,7 @@ class Client(Submitting, ScoreVerbs[str]):
         """Always refused, because a service runs no code of its users. The error says what to ask instead.
         ``function``, ``tail``, ``guess`` and ``name`` are those of :meth:`holdfast.Guard.custom`."""
         raise errors.QueryRejected(
-            "A service runs no functions of those who ask. Ask mean, share or quantile of an expression, or "
+            "A service does not run functions of its users. Ask mean, share or quantile of an expression, or "
             "use holdfast.Guard.custom where the data are."
         )
 

@@ -240,7 +240,7 @@ class Dependence(Record, ABC):
         """
         raise InvalidArgument(
             "dependence",
-            "a model with a bound for statistics that are no means: independent, m-dependent or Gaussian "
+            "a model with a bound for statistics that are not means: independent, m-dependent or Gaussian "
             "rows, clusters, a Markov chain or a network",
             repr(self),
             of=f"{type(self).__name__}.difference_tail",

@@ -103,8 +103,8 @@ class Code(Method):
         if self.setting.surprises is not None:
             return ""
         return (
-            "A forecast for honest guesses: state how many answers may surprise (surprises=…) to have it "
-            "promised."
+            "This is only a forecast for honest guesses. Say how many answers may be surprises (surprises=…, "
+            "--surprises), and it becomes a promise."
         )
 
     def assumptions(self, rows: int, queries: int) -> tuple[str, ...]:
