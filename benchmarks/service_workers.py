@@ -1,6 +1,7 @@
 """What a second process brings: questions a second with one worker and with two, in turns.
 
-Cached questions, and computed questions about two datasets, each from as many connections. The client runs on
+Cached questions, and computed questions about two datasets, each from half of 32 connections. That is the
+largest load of ``service_load.py``: a second worker is for services with many clients. The client runs on
 a core of its own where there is one: with two cores two workers share what it leaves. So the processor time
 of a question is printed too, of the service and of the client. ``busy cores`` is how many cores the two used
 together. ``machine`` is what a second process brings to work that only computes: cores that share a part of
@@ -31,7 +32,7 @@ from service_load import ROWS, Served
 
 from holdfast.server import Policy, Service
 
-CONNECTIONS = 16
+CONNECTIONS = 32
 WORKERS = (1, 2)
 DATASETS = ("left", "right")
 

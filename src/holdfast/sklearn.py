@@ -36,7 +36,7 @@ class GuardedScorer:
     Args:
         guard: The guard.
         metric: What is measured.
-        target: The column to predict.
+        target: The column to predict. None: the only column that the model was not fitted on.
         options: As in :meth:`holdfast.Guard.score`, without ``guess``.
 
     >>> import numpy as np, pandas as pd
@@ -56,7 +56,7 @@ class GuardedScorer:
         guard: Guard,
         metric: MetricName = "accuracy",
         *,
-        target: str,
+        target: str | None = None,
         **options: Unpack[ScorerOptions],
     ) -> None:
         self.guard = guard
@@ -71,7 +71,7 @@ class GuardedScorer:
         give the guess."""
         answer = self.guard.score(
             estimator,
-            target=self.target,
+            target=self._target_of(estimator),
             metric=self.metric,
             guess=self._guess(estimator, rows, target),
             **self.options,
@@ -79,6 +79,19 @@ class GuardedScorer:
         if answer not in self.answers:
             self.answers.append(answer)
         return -answer.value if METRICS[self.metric].loss else answer.value
+
+    def _target_of(self, estimator: Any) -> str:
+        """The column to predict."""
+        if self.target is not None:
+            return self.target
+        features = set(getattr(estimator, "feature_names_in_", ()))
+        others = [column for column in self.guard.schema if column not in features]
+        if not features or len(others) != 1:
+            given = "was not fitted on named columns" if not features else f"does not use {others}"
+            raise InvalidArgument(
+                "target", f"the name of the column to predict: the model {given}", None, of="GuardedScorer"
+            )
+        return str(others[0])
 
     def _guess(self, estimator: Any, rows: Any, target: Any) -> float | None:
         """The model's score on rows that it was not fitted on, where scikit-learn gives them."""

@@ -218,7 +218,7 @@ def test_a_book_of_an_earlier_version_goes_on_comparing_scores(tmp_path, monkeyp
     assert later.low < 0.9 < later.high < 1
     assert (later.margin, later.compared_with) == (None, None)
     again.close()
-    with pytest.raises(InvalidArgument, match="'scores', as the book was opened"):
+    with pytest.raises(InvalidArgument, match="'scores', as when the book was opened"):
         whole(compare="paired", **place)
     whole(compare="scores", **place).close()
 
@@ -229,7 +229,7 @@ def test_a_book_goes_on_as_it_was_opened(tmp_path):
         again = whole(ledger=tmp_path / compare)
         assert again.compare == compare
         again.close()
-    with pytest.raises(InvalidArgument, match="'paired', as the book was opened"):
+    with pytest.raises(InvalidArgument, match="'paired', as when the book was opened"):
         whole(compare="scores", ledger=tmp_path / "paired")
     with pytest.raises(InvalidArgument, match="compare"):
         whole(compare="pairs")

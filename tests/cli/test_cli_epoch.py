@@ -49,7 +49,7 @@ def test_an_epoch_is_opened_asked_gone_on_with_and_verified(months, holdfast, tm
     books = [f"january.csv{part}.holdfast" for part in ("", ".epoch-2", ".epoch-3")]
     status, out, _ = holdfast("verify", *books)
     assert status == 0
-    assert "Epoch 3, whole" in out
+    assert "Epoch 3, intact" in out
 
 
 def test_a_closed_account_gives_all_its_rows(months, holdfast):
@@ -146,4 +146,4 @@ def test_an_owner_opens_one_in_a_service(months, service, holdfast, monkeypatch)
     assert [line.split()[0] for line in out.splitlines()] == ["epoch", "1", "2"]
     status, _, said = holdfast("epoch", "open", "february.csv", "--service", url)
     assert status == 2
-    assert "epoch 2 is about" in " ".join(said.split())
+    assert "these are the rows of epoch 2" in " ".join(said.split())

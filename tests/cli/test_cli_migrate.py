@@ -12,7 +12,7 @@ def test_books_of_the_current_format_are_whole_and_left_alone(people, holdfast, 
     before = (tmp_path / "people.csv.holdfast").read_bytes()
     status, out, _ = holdfast("migrate", "people.csv.holdfast", "--dry-run")
     assert status == 0
-    assert "format 2, 3 lines, whole" in out
+    assert "format 2, 3 lines, intact" in out
     assert "nothing to migrate" in out
     status, out, _ = holdfast("migrate", "people.csv.holdfast", "--json")
     assert (status, json.loads(out)[0]["done"]) == (0, False)

@@ -34,7 +34,9 @@ def test_a_report_is_the_guards_own_and_ends_the_account(people, holdfast):
     assert "1 question had been answered before" in document["text"]
     assert document["spent"] == guard.spent
     status, _, err = holdfast("ask", "people.csv", "-q", "share(age > 60)")
-    assert (status, "closed" in err) == (2, True)
+    assert (status, "closed" in err) == (1, True)
+    status, out, _ = holdfast("ask", "people.csv", "-q", "share(age > 60)", "--json")
+    assert (status, json.loads(out)["error"]) == (1, "Closed")
 
 
 def test_a_report_is_a_table_with_a_text_and_is_shown_again(people, holdfast):
@@ -61,7 +63,7 @@ def test_a_book_with_a_report_is_whole(people, holdfast):
     holdfast("ask", "people.csv", "-q", "share(age > 50)")
     holdfast("report", "people.csv", *QUESTIONS, "--yes")
     status, out, _ = holdfast("verify", "people.csv.holdfast", "--export", "book.jsonl")
-    assert (status, out.startswith("Whole: ")) == (0, True)
+    assert (status, out.startswith("Intact: ")) == (0, True)
     status, out, _ = holdfast("verify", "book.jsonl", "--json")
     assert (status, json.loads(out)["whole"]) == (0, True)
     text = Path("book.jsonl").read_text(encoding="utf-8")
@@ -121,7 +123,7 @@ def test_a_closed_account_has_no_report(people, holdfast):
     guard.close()
     for yes in ([], ["--yes"]):
         status, out, err = holdfast("report", "people.csv", QUESTIONS[0], *yes)
-        assert (status, out) == (2, "")
+        assert (status, out) == (1, "")
         assert "The account is closed" in err
     status, out, _ = holdfast("report", "people.csv", "--json")
     assert (status, "error" in json.loads(out)) == (2, True)

@@ -30,7 +30,7 @@ def test_an_account_kept_by_ask_is_whole(people, holdfast):
     holdfast("ask", "people.csv", "-q", "share(age > 40)")
     status, out, _ = holdfast("verify", "people.csv.holdfast")
     assert status == 0
-    assert "Whole: 3 lines" in out
+    assert "Intact: 3 lines" in out
     assert "does not show who wrote it" in out
 
 
@@ -103,8 +103,8 @@ def test_the_epochs_of_a_growing_table_are_verified_in_a_row(tmp_path, monkeypat
     second.close()
     status, out, _ = holdfast("verify", "account.holdfast", "account.epoch-2.holdfast")
     assert status == 0
-    assert "Whole: 6 lines" in out  # Opened; looked at, for nothing; and two about the next epoch.
-    assert "Epoch 2, whole: 3 lines" in out
+    assert "Intact: 6 lines" in out  # Opened; looked at, for nothing; and two about the next epoch.
+    assert "Epoch 2, intact: 3 lines" in out
     status, out, _ = holdfast("verify", "account.holdfast", "account.epoch-2.holdfast", "--json")
     assert [one["epoch"] for one in json.loads(out)] == [1, 2]
     status, out, _ = holdfast("verify", "account.epoch-2.holdfast", "account.holdfast")

@@ -180,6 +180,17 @@ def test_very_long_chains_keep_a_tail():
     assert started.share_tail().radius_at(50.0) >= quick.radius_at(50.0)
 
 
+def test_a_printed_bound_of_a_long_table_is_no_zero():
+    assert 0 < reusable_holdout_tail(n=10**6, error=0.1, epsilon=0.01, method="paper") < 1e-300
+
+
+@pytest.mark.parametrize("model", [Mixing(0.5), Clusters(column="person")])
+def test_a_model_that_was_made_before_its_table_has_no_number_of_rows(model):
+    with pytest.raises(InvalidArgument, match="how many rows there are") as refused:
+        reusable_holdout_rows(queries=10, budget=2, error=0.1, beta=0.05, model=model)
+    assert refused.value.argument == "model"
+
+
 def test_models_of_other_sizes():
     assert Independent(10).scaled_to(7) == Independent(7)
     assert MDependent(10, 2).scaled_to(50) == MDependent(50, 2)
@@ -217,7 +228,7 @@ def test_every_model_answers_the_same_questions(model):
         for question in (model.bayesian_epsilon, model.joint_epsilon, model.printed_dp):
             with pytest.raises(InvalidArgument, match="no bound on Bayesian differential privacy is known"):
                 question(0.1)
-        with pytest.raises(InvalidArgument, match="statistics that are no means"):
+        with pytest.raises(InvalidArgument, match="statistics that are not means"):
             model.statistic_tail()
         return
     bayesian = model.bayesian_epsilon(0.1)

@@ -336,8 +336,8 @@ def test_verdicts_and_reports_as_values_and_pages():
 def test_status_says_what_a_person_wants_to_know():
     gate = Gate(None, incumbent=INCUMBENT, name="v1")
     assert gate.status()["text"] == (
-        "0 submissions, 0 promotions. The incumbent is 'v1'. A candidate that fixes four tasks for each it "
-        "breaks is promoted from an observed gain of 0.03."
+        "0 submissions, 0 promotions. The incumbent is 'v1'. A candidate that fixes four tasks for each "
+        "one that it breaks is promoted if its observed gain is at least 0.03."
     )
     gate.submit(solving(0, 240), name="v2")
     status = gate.status()

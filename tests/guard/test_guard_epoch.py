@@ -207,7 +207,7 @@ def test_a_chain_loses_a_gap_pays_for_it_and_needs_the_old_account_closed(rng):
     old = {name: values[:3000] for name, values in states.items()}
     new = {name: values[3000:] for name, values in states.items()}
     guard = Guard(old, dependence=chain(3000))
-    with pytest.raises(InvalidArgument, match="given, as a model of the new rows"):
+    with pytest.raises(InvalidArgument, match="give a model of the new rows"):
         guard.next_epoch(new)
     with pytest.raises(InvalidArgument, match=r"close_account\(\)"):
         guard.next_epoch(new, dependence=chain(3000))

@@ -1,4 +1,4 @@
-"""The last word of an account: closed first, exact values, one line in the book."""
+"""The report of an account: closed first, exact values, one line in the book."""
 
 from __future__ import annotations
 

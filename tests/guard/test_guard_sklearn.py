@@ -53,6 +53,18 @@ def test_losses_have_a_minus_sign_and_the_scorer_stays_in_its_process(table):
         GuardedScorer(guard, "acuracy", target="y")
 
 
+def test_the_target_is_the_only_column_that_a_model_does_not_use(table):
+    guard = Guard(table[[*FEATURES, "y"]])
+    model = LogisticRegression().fit(guard.train[FEATURES], guard.train.y)
+    named, found = GuardedScorer(guard, "accuracy", target="y"), GuardedScorer(guard, "accuracy")
+    assert found(model) == named(model)
+    with pytest.raises(InvalidArgument, match=r"does not use \['y', 'noise'\]"):
+        GuardedScorer(Guard(table), "accuracy")(model)
+    nameless = LogisticRegression().fit(guard.train[FEATURES].to_numpy(), guard.train.y)
+    with pytest.raises(InvalidArgument, match="not fitted on named columns"):
+        GuardedScorer(guard, "accuracy")(nameless)
+
+
 def test_the_winners_interval_holds_where_nothing_can_be_learned(table):
     """The best of twelve on pure noise: naive scores of the winner are above one half, the interval is
     not."""

@@ -10,7 +10,16 @@ import numpy as np
 import planning_oracle as oracle
 import pytest
 
-from holdfast.dependence import Clusters, DependencyGraph, GaussianRows, Independent, MarkovChain, MDependent
+from holdfast.dependence import (
+    Blocks,
+    Clusters,
+    DependencyGraph,
+    GaussianRows,
+    Independent,
+    MarkovChain,
+    MDependent,
+    Mixing,
+)
 from holdfast.errors import InvalidArgument
 from holdfast.planning import Plan, PlanEntry, plan
 from holdfast.stability import split_error, transfer_error
@@ -291,6 +300,30 @@ def test_bad_arguments_are_named(arguments, name):
     with pytest.raises(InvalidArgument) as caught:
         plan(**{"confidence": 0.95, **arguments})
     assert caught.value.argument == name
+
+
+@pytest.mark.parametrize("made", [Mixing(0.5), Blocks(100, 20, Mixing(0.5))])
+def test_a_model_that_was_made_before_its_table_is_planned_for_the_rows(made):
+    early, late = (
+        plan(queries=10, confidence=0.95, rows=1000, dependence=m) for m in (made, made.with_rows(1000))
+    )
+    assert early == late
+    with pytest.raises(InvalidArgument, match="rows") as refused:
+        plan(queries=10, confidence=0.95, error=0.1, dependence=made)
+    assert refused.value.argument == "rows"
+
+
+def test_clusters_of_a_column_need_their_table():
+    with pytest.raises(InvalidArgument, match="reads the column 'person'"):
+        plan(queries=10, confidence=0.95, rows=1000, dependence=Clusters(column="person"))
+
+
+def test_gaps_that_cost_more_than_may_fail_leave_no_promise():
+    forgetful = plan(queries=10, confidence=0.95, rows=1000, dependence=Blocks(100, 20, Mixing(0.5), n=1000))
+    assert forgetful.method("code").error < 1.0
+    # A gap of 20 rows leaves half of the past here: the two parts of the rows are not nearly independent.
+    remembering = plan(queries=10, confidence=0.95, rows=1000, dependence=Blocks(100, 20, 0.5, n=1000))
+    assert remembering.method("code").error == 1.0
 
 
 def test_arguments_are_by_name_only():

@@ -69,7 +69,7 @@ def test_what_is_not_clear_has_to_be_chosen(files, refused):
     assert "several: 'acc', 'acc_norm', 'brier_score'" in refused(folder, filter="whole")
     assert "several: 'first-letter', 'whole'" in refused(folder, metric="acc")
     for argument in ({"metric": "f1"}, {"filter": "strict"}):
-        with pytest.raises(InvalidArgument, match="must be one that the file has"):
+        with pytest.raises(InvalidArgument, match="that the file has"):
             read_results(folder, **argument)
 
 

@@ -133,7 +133,7 @@ def test_no_service_is_an_error_of_ours_with_the_address_after_all_tries(monkeyp
 
 def test_what_is_no_service_is_said(elsewhere):
     client = Client(elsewhere, "hf_x", dataset="x")
-    with pytest.raises(HoldfastError, match=f"What answers at {elsewhere} is not a Holdfast service"):
+    with pytest.raises(HoldfastError, match=f"The server at {elsewhere} is not a Holdfast service"):
         client.spent  # noqa: B018
     client.close()
     client = Client(elsewhere, "hf_x", dataset="missing")

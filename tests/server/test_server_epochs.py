@@ -253,7 +253,7 @@ def test_a_source_that_an_epoch_is_about_is_not_one_of_new_rows(service, owner, 
     lines = len(list(dataset.book.lines()))
     refused = owner("POST", "/datasets/mine/epochs", {"source": "mine.csv"})
     assert refused.status_code == 422
-    assert "epoch 1 is about" in refused.json()["detail"]
+    assert "these are the rows of epoch 1" in refused.json()["detail"]
     assert len(list(dataset.book.lines())) == lines
     assert not list(tmp_path.glob("books/mine.epoch*"))
 

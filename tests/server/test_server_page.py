@@ -114,7 +114,7 @@ def test_the_certificate_and_the_book_can_be_looked_at(visit, served):
     expect(page.locator("#ask")).to_be_hidden()
     expect(page.locator("#certificate")).to_contain_text("every interval released")
     page.get_by_role("button", name="Verify the book").press("Enter")
-    expect(page.locator("#verified")).to_contain_text("Whole")
+    expect(page.locator("#verified")).to_contain_text("Intact")
     expect(page.locator("#key")).to_have_text(served["key"])
 
 

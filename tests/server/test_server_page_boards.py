@@ -146,7 +146,7 @@ def test_finalists_are_ticked_and_the_final_is_shown_to_everyone(site):
         expect(status).to_contain_text("Choose at most 2 submissions")
         expect(boxes[2]).not_to_be_checked()
         boxes[0].press("Space")
-        expect(status).to_have_text(f"{keys[0][:8]} is no finalist any more.")
+        expect(status).to_have_text(f"{keys[0][:8]} is not a finalist any more.")
         assert ann._call("GET", "/boards/race/finalists")["finalists"] == [keys[1]]
         auditor = visit("ada")
         expect(auditor.get_by_role("button", name="Submit")).to_have_count(0)

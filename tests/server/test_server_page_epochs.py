@@ -68,4 +68,4 @@ def test_the_page_says_which_epoch_one_is_in_and_leads_to_the_others(house):
         expect(page.locator("#dataset-list [aria-current=true]")).to_contain_text("t")
         assert sticks_out(page) == 0
         page.get_by_role("button", name="Verify the book").press("Enter")
-        expect(page.locator("#verified")).to_contain_text("Whole")
+        expect(page.locator("#verified")).to_contain_text("Intact")

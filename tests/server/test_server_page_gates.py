@@ -176,4 +176,4 @@ def test_a_token_that_may_only_submit_sees_nothing(site):
     elsewhere = visit("analyst")  # Of a dataset with the gate's name.
     expect(elsewhere.locator("#dataset-list")).to_contain_text("reaches no dataset")
     expect(elsewhere.locator("#gate-places")).to_be_hidden()
-    expect(elsewhere.locator("#nowhere")).to_contain_text("There is nothing here")
+    expect(elsewhere.locator("#nowhere")).to_contain_text("This token reaches nothing here")

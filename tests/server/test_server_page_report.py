@@ -1,4 +1,4 @@
-"""The last word on the page, in a real Chromium: confirmed by whoever may, seen by everyone."""
+"""A report on the page, in a real Chromium: confirmed by whoever may, seen by everyone."""
 
 from __future__ import annotations
 

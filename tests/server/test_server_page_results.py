@@ -109,7 +109,7 @@ def test_a_price_is_shown_before_a_distribution_is_asked(site):
         f"A curve within ±{preview.half_width:.3g} at every point"
     )
     page.get_by_label("Question", exact=True).fill("histogram(age, 5)")
-    expect(page.locator("#preview")).to_contain_text("A histogram is read off cdf(…)")
+    expect(page.locator("#preview")).to_contain_text("A histogram is computed from cdf(…)")
     page.get_by_label("Question", exact=True).fill("share(age > 40, by = city)")
     expect(page.locator("#preview")).to_contain_text("one question for each value")
     assert client.spent == spent

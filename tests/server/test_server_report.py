@@ -1,4 +1,4 @@
-"""The last word through a service, and the terms that make answers narrower."""
+"""A report through a service, and the terms that make answers narrower."""
 
 from __future__ import annotations
 

@@ -136,10 +136,10 @@ def test_looking_a_full_disk_and_the_clock(machine):
     printed = machine.shell(look)
     assert '"live"' in printed
     assert '"ready"' in printed
-    assert "Whole: 3 lines" in printed
+    assert "Intact: 3 lines" in printed
     space, after = blocks("Full disk")
     assert "%" in machine.shell(space)
-    assert "Whole" in machine.shell(after)
+    assert "Intact" in machine.shell(after)
     (clock,) = blocks("Clock")
     assert "date:" in machine.shell(clock).lower()
 

@@ -13,7 +13,7 @@ from server_caller import Caller, varied
 from starlette.testclient import TestClient
 
 from holdfast.client import Client
-from holdfast.errors import BudgetSpent
+from holdfast.errors import BudgetSpent, InvalidArgument
 from holdfast.server import Policy, create_app, make_tools
 
 COUNTED = {
@@ -55,6 +55,16 @@ def client_of(service):
 def test_a_client_prints_answers_where_the_account_counts_answers(service, client_of, coins):
     for name, options in COUNTED.items():
         require_answers(client_of(varied(service, coins, name), Policy(**options), name), options["queries"])
+
+
+def test_a_client_knows_how_wide_later_shares_will_be(service, client_of, coins):
+    client = client_of(coins, Policy(), "plain")
+    left, guards = client.left, service.datasets.get("plain").guard.left
+    assert left.share_half_width_after(0) == pytest.approx(left.share_half_width)
+    assert left.share_half_width < left.share_half_width_after(100) < 0.5
+    assert left.share_half_width_after(100) == guards.share_half_width_after(100)
+    with pytest.raises(InvalidArgument, match="questions"):
+        left.share_half_width_after(-1)
 
 
 def require_answers(client, queries):

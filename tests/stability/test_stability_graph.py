@@ -230,6 +230,19 @@ def test_a_scan_of_d_that_is_even_in_its_logarithm_misses_the_window():
     assert not convert(Replicability(0.2), "perfect-generalization").vacuous
 
 
+@pytest.mark.parametrize(
+    ("notion", "to"),
+    [
+        (GoodCoins(0.1, 0.01), "replicable"),
+        (PerfectGeneralization(0.01, 0.1, 0.01, "one-way"), "perfect-generalization"),
+        (MaxInformation(2.0, 0.01), "perfect-generalization"),
+    ],
+)
+def test_a_number_that_only_longer_ways_use_does_no_harm(notion, to):
+    # Ways that use beta need more numbers, which nobody gave.
+    assert convert(notion, to, n=100, beta=0.01) == convert(notion, to, n=100)
+
+
 @pytest.mark.parametrize("bits", [0.0, 0.1, 3.0])
 def test_max_information_generalises_one_way_for_every_beta(bits):
     before = 0.0

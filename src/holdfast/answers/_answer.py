@@ -148,7 +148,7 @@ def perhaps_too_wide(error: float) -> str:
     """The warning of a preview if only the rows decide whether a promised error can be kept."""
     return (
         f"If the rows are not as expected, the interval could be wider than the promised ±{error:g}. Then no "
-        "answer is released, and finding that out is charged as an answer."
+        "answer is released, and the attempt is charged as an answer."
     )
 
 
@@ -212,7 +212,7 @@ class Preview(Record):
         if not self.allowed:
             return f"{self.query}: would be refused. {self.why}".rstrip()
         guess, interval = interval_words(self.guess, self.low, self.high)
-        shown = f"guess {guess}, then {interval};"
+        shown = f"guess {guess}; if confirmed, {interval};"
         alone = f"{self.width_alone} for"
         words = f"{self.query}: {alone if self.width_alone else shown} {self.prices}{self._warning}"
         return f"{words}. {self.why}" if self.why else words
@@ -225,7 +225,7 @@ class Preview(Record):
         if not self.allowed:
             return framed_html(question, "<p><b>Would be refused, and nothing charged.</b></p>", why)
         guess, interval = interval_words(self.guess, self.low, self.high)
-        expected = self.width_alone or f"guess {guess}, and {interval} if it is confirmed"
+        expected = self.width_alone or f"guess {guess}; if confirmed, {interval}"
         rows = [("expected", expected), ("price", self.prices)]
         if self.failure_closes:
             rows.append(("if it fails", "the account is closed"))
@@ -323,9 +323,9 @@ class Left(float):
         }
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Left:
+    def from_dict(cls, values: Mapping[str, Any], *, after: Callable[[int], float] | None = None) -> Left:
         """What :meth:`to_dict` wrote, from ``values``. Entries that this version does not know are ignored.
-        What is left after further questions is not known then."""
+        ``after`` returns the half-width after that many more questions; without it, that is not known."""
         total, half_width = values.get("total"), values.get("share_half_width")
         return cls(
             math.inf if values["left"] is None else values["left"],
@@ -335,6 +335,7 @@ class Left(float):
             unit=values.get("unit", "nats"),
             total=math.inf if total is None else total,
             share_half_width=math.nan if half_width is None else half_width,
+            after=after,
         )
 
     def _repr_html_(self) -> str:

@@ -29,7 +29,7 @@ _GROUPS = "If rows belong together in groups, name their column: Guard(data, dep
 
 
 SHUFFLED = (
-    "The rows do not seem to stand cluster by cluster, as Clusters(sizes) takes them. Rows with the same "
+    "The rows do not seem to stand cluster by cluster, as Clusters(sizes) expects. Rows with the same "
     "{0!r} resemble each other and lie in different clusters. Sort the table by {0!r}, or name the column: "
     "Guard(data, dependence=Clusters(column={0!r}))."
 )
@@ -40,15 +40,15 @@ SHUFFLED = (
 class Neighbours(Record):
     """How alike rows that follow each other are, in one column or in the values of a question.
 
-    ``rows`` training rows were measured, with so many ``different`` values. ``name`` is the column or the
-    question. ``correlation`` is the rank correlation of neighbouring rows; of texts, how much more often they
-    are equal than by chance, as a part of what is possible. ``z`` compares it with all orders of the same
-    values, and independent rows stay within ``limit``. ``nearby`` and ``nearby_z`` compare neighbours with
-    rows a few places away, so that a table that is only sorted does not count. ``trend`` is the rank
-    correlation with the place in the table, and ``trend_z`` compares it with all orders. ``is_sorted`` says
-    that the table is sorted by this column, at least in long pieces. ``is_time`` says that the column holds
-    dates or times, or is named like them. ``autocorrelation`` has the correlation at each of ``lags``. Lags
-    count training rows, which are about ``gap`` rows of the data apart.
+    ``rows`` training rows were measured; ``different`` is the number of their different values. ``name`` is
+    the column or the question. ``correlation`` is the rank correlation of neighbouring rows; of texts, how
+    much more often they are equal than by chance, as a part of what is possible. ``z`` compares it with all
+    orders of the same values, and independent rows stay within ``limit``. ``nearby`` and ``nearby_z`` compare
+    neighbours with rows a few places away, so that a table that is only sorted does not count. ``trend`` is
+    the rank correlation with the place in the table, and ``trend_z`` compares it with all orders.
+    ``is_sorted`` says that the table is sorted by this column, at least in long pieces. ``is_time`` says that
+    the column holds dates or times, or is named like them. ``autocorrelation`` has the correlation at each of
+    ``lags``. Lags count training rows, which are about ``gap`` rows of the data apart.
     """
 
     name: str
@@ -198,8 +198,8 @@ def sentences_of(
     sentences += [group_sentence(alike, advice) for alike in by_column.values()]
     if drifting:
         sentences.append(
-            f"{_named(drifting)} {_verb(drifting, 'change')} along the table, which "
-            "independent draws from one distribution do not. If the table was only sorted or put together "
+            f"{_named(drifting)} {_verb(drifting, 'change')} along the table. Independent draws from one "
+            "distribution do not change. If the table was only sorted or put together "
             f"from parts, that does no harm. {advice or f'If it is in the order of time, {_SAY}.'}"
         )
     if apart:
@@ -216,7 +216,9 @@ def sentences_of(
             "are near each other in this order depend on each other."
         )
     if alone:
-        sentences.append(NOTHING if ordered else f"{NOTHING} These rows have no order to look at.")
+        sentences.append(
+            NOTHING if ordered else f"{NOTHING} These rows have no order, so none was looked at."
+        )
     return tuple(sentences)
 
 
@@ -238,8 +240,8 @@ def group_sentence(alike: Sequence[Likeness], advice: str | None = None) -> str:
     return (
         f"Rows with the same {column!r} resemble each other in {_named(alike)} "
         f"(intraclass correlation {_correlations(alike)}, about "
-        f"{worst.rows_each:.2g} rows each). If {column!r} names what the rows were drawn by, such as a "
-        "person or a site, intervals for independent rows would be about "
+        f"{worst.rows_each:.2g} rows each). If {column!r} names the units that were drawn, such as "
+        "persons or sites, intervals for independent rows would be about "
         f"{worst.too_narrow:.2g} times too narrow. {advice or use}"
     )
 

@@ -75,7 +75,10 @@ def _holds(item: Any) -> bool:
         return bool(low <= truth <= high)
     except (TypeError, ValueError):
         raise InvalidArgument(
-            "analyst", "one that gives pairs of an interval and the truth, or booleans", item, of="coverage"
+            "analyst",
+            "a function that gives pairs of an interval and the truth, or booleans",
+            item,
+            of="coverage",
         ) from None
 
 

@@ -352,7 +352,9 @@ def bucket_plan(inputs: int, outputs: int, accuracy: float) -> BucketPlan:
                         best = plan
                     break
     if best is None or best.accuracy > accuracy:
-        raise InvalidArgument("accuracy", "one that some plan reaches", accuracy, of=of, reference=_BY)
+        raise InvalidArgument(
+            "accuracy", "an accuracy that some plan reaches", accuracy, of=of, reference=_BY
+        )
     return best
 
 

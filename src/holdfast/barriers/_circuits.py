@@ -92,7 +92,7 @@ class Circuit:
     def table(self) -> Strings:
         """The value at every string, in order."""
         if self.inputs > MOST_TABLE:
-            expected = f"at most {MOST_TABLE} for a table; give an accuracy and an inverter that needs none"
+            expected = f"at most {MOST_TABLE}; for more give an accuracy and an inverter that needs no table"
             raise InvalidArgument("inputs", expected, self.inputs, of="Circuit.table", reference=_BY)
         return self.evaluate(np.arange(1 << self.inputs, dtype=np.uint64))
 
@@ -108,7 +108,7 @@ class Circuit:
         values = np.asarray(self.function(strings))
         whole = values.shape == strings.shape and values.dtype.kind in "biu"
         if not whole or (len(values) and (values.min() < 0 or int(values.max()) >> self.outputs)):
-            expected = f"a function with one whole number of {self.outputs} bits for each string"
+            expected = f"a function that returns one whole number of {self.outputs} bits for each string"
             raise InvalidArgument("function", expected, values, of="Circuit", reference=_BY)
         return values.astype(np.uint64)
 

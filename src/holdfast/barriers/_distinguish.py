@@ -57,7 +57,7 @@ def distinguish(
     key, rows = key_argument(key, of=of), checks.whole(rows, "rows", of=of, by=_BY)
     _check_randomness(tape, rng, of=of)
     if not key.verify(ciphertext):
-        raise InvalidArgument("ciphertext", "one that the key verifies", ciphertext, of=of, reference=_BY)
+        raise InvalidArgument("ciphertext", "an encryption under this key", ciphertext, of=of, reference=_BY)
     zero = key.encrypt(0, rng)
     reference = solver(_copies(zero, key, rows, rng), tape)
     return int(reference != solver(_copies(int(ciphertext), key, rows, rng), tape))

@@ -256,7 +256,7 @@ def _output(values: Any, shape: tuple[int, int]) -> Floats:
     if output.size != shape[0] * shape[1] or not np.isfinite(output).all():
         raise InvalidArgument(
             "estimator",
-            f"one that returns {shape[1]} finite numbers a sample",
+            f"a function that returns {shape[1]} finite numbers for each sample",
             output.shape,
             of="fingerprint",
         )

@@ -118,7 +118,9 @@ class PublicKey(Record):
         """
         of = "PublicKey.rerandomise"
         if not self.verify(ciphertext):
-            raise InvalidArgument("ciphertext", "one that the key verifies", ciphertext, of=of, reference=_BY)
+            raise InvalidArgument(
+                "ciphertext", "an encryption under this key", ciphertext, of=of, reference=_BY
+            )
         u = unit(self.modulus, coins_argument(coins, of=of))
         return u * u * int(ciphertext) % self.modulus
 

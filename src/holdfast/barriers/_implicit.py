@@ -77,7 +77,9 @@ def implicit_correlated_sample(
     of = "implicit_correlated_sample"
     circuit, tape = circuit_argument(circuit, of=of), tape_argument(tape, of=of)
     if (accuracy is None) == (plan is None):
-        raise InvalidArgument("accuracy", "given, or else a plan, and not both", accuracy, of=of)
+        raise InvalidArgument(
+            "accuracy", "given if no plan is given, and left out otherwise", accuracy, of=of
+        )
     inverter = TableInverter() if inverter is None else inverter
     if accuracy is not None:
         if isinstance(inverter, BucketInverter):
@@ -91,11 +93,18 @@ def implicit_correlated_sample(
         if plan.outputs != circuit.outputs:
             raise InvalidArgument("plan", f"a BucketPlan for {circuit.outputs} outputs", plan, of=of)
         if not isinstance(inverter, BucketInverter):
-            raise InvalidArgument("inverter", "one with a method strings, which lists", inverter, of=of)
+            raise InvalidArgument(
+                "inverter",
+                "an inverter that lists strings (method strings), because the plan has buckets",
+                inverter,
+                of=of,
+            )
         value, last = sample_by_buckets(circuit, plan, tape, inverter)
     else:
         if not isinstance(inverter, Inverter):
-            raise InvalidArgument("inverter", "one with the methods possible and invert", inverter, of=of)
+            raise InvalidArgument(
+                "inverter", "an inverter with the methods possible and invert", inverter, of=of
+            )
         value, last = _sample(circuit, plan, tape, inverter)
     return ImplicitSample(value, plan.accuracy, last, str(tape))
 

@@ -250,7 +250,7 @@ def _squared(required: float, allowed: float) -> float:
 def _least(rows: float, stability: Any, of: str) -> int:
     """The whole number of rows that a real lower bound means, after rounding it down."""
     if math.isinf(rows):
-        expected = "one that some number of rows allows: with this no algorithm is accurate"
+        expected = "weaker: with this stability no number of rows makes an algorithm accurate"
         raise InvalidArgument("stability", expected, stability, of=of, reference="SIS Section 5")
     return math.ceil(rounding.down(rows))
 
@@ -451,6 +451,6 @@ def _predictions(values: Any, d: int) -> Floats:
     predicted = np.asarray(values, dtype=np.float64)
     if predicted.shape != (d,) or not (np.abs(predicted) <= 1.0).all():
         raise InvalidArgument(
-            "learner", f"one that predicts {d} numbers in [-1, 1]", values, of="marginals_from_learner"
+            "learner", f"a learner that predicts {d} numbers in [-1, 1]", values, of="marginals_from_learner"
         )
     return predicted

@@ -511,7 +511,7 @@ class Board:
     def _submission(self, released: Released) -> Submission:
         answer = released.answer
         if answer is None:
-            raise BookError("The account book has a line about a submission that is no score.")
+            raise BookError("A line of the account book should contain a score, and does not.")
         numbers, margin = answer["numbers"], None
         if self.compare == "paired":
             steps = numbers[STEPS]

@@ -97,7 +97,7 @@ def comparison_agreed(compare: str | None, book: Book) -> tuple[str, dict[str, s
     opening = book.opening
     agreed = None if opening is None else str(opening.body.get("compare", "scores"))
     if agreed is not None and compare not in (None, agreed):
-        raise InvalidArgument("compare", f"{agreed!r}, as the book was opened", compare, of="Board")
+        raise InvalidArgument("compare", f"{agreed!r}, as when the book was opened", compare, of="Board")
     chosen = compare or agreed or _COMPARISONS[0]
     written = opening is None or "compare" in opening.body
     return chosen, {"compare": chosen} if written else {}

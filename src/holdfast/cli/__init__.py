@@ -1,6 +1,7 @@
 """The command line: its commands, and one way to fail.
 
-Exit status: 0 done; 1 refused, because rows or budget do not suffice or a service says no; 2 bad input.
+Exit status: 0 done; 1 refused, because rows or budget do not suffice, the account is closed or a service says
+no; 2 bad input.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from rich.console import Console
 
 import holdfast
 from holdfast import errors
-from holdfast.cli._output import print_data, write_on_any_terminal
+from holdfast.cli._output import print_data, status_of, write_on_any_terminal
 from holdfast.cli.account import epoch
 from holdfast.cli.admin import admin
 from holdfast.cli.ask import ask, report
@@ -61,7 +62,6 @@ cli.add_command(restore)
 cli.add_command(serve)
 cli.add_command(verify)
 _SUBJECT = re.compile(r"The '\w+' argument(?: of .+?)? must be ")
-_REFUSALS = (errors.BudgetSpent, errors.NotEnoughRows, errors.ServiceRefused)
 
 
 def _report(error: errors.HoldfastError, *, as_json: bool) -> None:
@@ -108,7 +108,7 @@ def _run(arguments: Sequence[str] | None) -> None:
         sys.stdout.flush()
     except errors.HoldfastError as error:
         _report(error, as_json=as_json)
-        sys.exit(1 if isinstance(error, _REFUSALS) else 2)
+        sys.exit(status_of(error))
     except click.ClickException as error:
         if as_json:
             print_data({"error": type(error).__name__, "message": error.format_message()})

@@ -53,7 +53,7 @@ def page(story: Story) -> str:
 
 def _lead(story: Story) -> str:
     averages = f'<span class="naive">Plain averages report {story.naive.value:.1%}</span>'
-    odds = f", which luck would reach with odds of {_powers(story.luck)}."
+    odds = f". By their intervals, luck reaches this only with odds of {_powers(story.luck)}."
     holdfast = '<span class="guard">Holdfast’s intervals contain the truth</span>'
     return (
         averages
@@ -73,7 +73,11 @@ def _claim(claim: Claim) -> str:
         "Holdfast, attacked": "guesses on the edges of its cells, so that every answer reveals one bit",
     }[claim.who]
     kind = "holds" if claim.holds else "misses"
-    missed = f"{claim.missed:,} of the single coins miss" if claim.missed else "all single coins hold too"
+    missed = (
+        f"the intervals of {claim.missed:,} single coins miss"
+        if claim.missed
+        else "the intervals of all single coins hold too"
+    )
     if claim.missed is None:
         missed = "says nothing about single coins"
     return (

@@ -19,6 +19,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from holdfast.errors import BudgetSpent, HoldfastError, NotEnoughRows, ServiceRefused
 from holdfast.records import amount, interval_words
 
 if TYPE_CHECKING:
@@ -35,6 +36,14 @@ _ASCII = {
     **{"…": "...", "·": "-", "–": "-", "—": "-", "−": "-", "“": '"', "”": '"', "‘": "'", "’": "'"},
     **{"→": "->", "⇒": "=>", "≤": "<=", "≥": ">=", "±": "+/-", "×": "x", "√": "sqrt ", "∞": "inf"},
 }
+
+
+def status_of(error: HoldfastError) -> int:
+    """The exit status for an error: 1 if rows or budget do not suffice, the account is closed or a service
+    says no; 2 for bad input."""
+    from holdfast.ledger import Closed
+
+    return 1 if isinstance(error, (BudgetSpent, NotEnoughRows, ServiceRefused, Closed)) else 2
 
 
 def write_on_any_terminal() -> None:

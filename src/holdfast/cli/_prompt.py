@@ -28,16 +28,16 @@ _ABOUT = {
     "mean": "mean(expression, lo, hi)         the mean, values outside [lo, hi] clipped",
     "quantile": "quantile(expression, q)          the value below which a share q lies",
     "median": "median(expression)               the value below which half lies",
-    "ratio": "ratio(u, v, lo, hi, lo, hi)      the mean of u divided by that of v",
-    "difference": "difference(x, a, b, lo, hi)      the mean where a holds minus that where b does",
-    "lift": "lift(x, a, b, lo, hi)            the difference, relative to where b holds",
+    "ratio": "ratio(u, v, lo, hi, lo, hi)      the mean of u divided by the mean of v",
+    "difference": "difference(x, a, b, lo, hi)      the mean where a holds minus the mean where b holds",
+    "lift": "lift(x, a, b, lo, hi)            the difference divided by the mean where b holds",
     "variance": "variance(x, lo, hi)              how far values spread, squared",
     "std": "std(x, lo, hi)                   how far values spread",
     "covariance": "covariance(x, y, lo, hi, lo, hi) how two values vary together",
     "correlation": "correlation(x, y, lo, hi, lo, hi) the same, from -1 to 1",
     "slope": "slope(y, x, lo, hi, lo, hi)      how much y grows with one unit of x",
     "cdf": "cdf(x)                           the whole distribution",
-    "histogram": "histogram(x, 10)                 the share in each bin; or edges, as in 0, 10, 20",
+    "histogram": "histogram(x, 10)                 the share in each of 10 bins; or give edges: 0, 10, 20",
 }
 FORMS = {f"{name}(": _ABOUT[name] for name in queries.FORMS}
 OPTIONS = {
@@ -45,8 +45,8 @@ OPTIONS = {
     "nulls = ": "nulls = skip, true, false, 0 …   what a missing value counts as",
     "by = ": "by = column                      one answer for each of its values",
     "bounds = ": "bounds = train                   bounds from the training rows",
-    "weights = ": "weights = expression             of a mean",
-    "guess = ": "guess = number                   your own guess instead of that of the training rows",
+    "weights = ": "weights = expression             the weights of a mean",
+    "guess = ": "guess = number                   your own guess; else the training rows give it",
 }
 COMMANDS = {
     "help": "this list",

@@ -157,13 +157,14 @@ _OPTIONS = (
     click.option(
         "--promise",
         type=click.Choice(["all", "each"]),
-        help="What holds with that probability: all answers together, or each by itself (narrower).  "
+        help="What --confidence is about: all answers together, or each one by itself (narrower).  "
         "[default: all]",
     ),
     click.option(
         "--error",
         type=float,
-        help="Promise that no interval is wider than ± this. Questions that need more are refused.",
+        help="Promise that no interval is wider than ± this number. Questions that need a wider one are "
+        "refused.",
     ),
     click.option(
         "--expect",
@@ -200,8 +201,8 @@ _OPTIONS = (
     click.option(
         "--after",
         multiple=True,
-        help="An earlier table, where DATA is a later epoch (holdfast epoch). Repeat it for each earlier "
-        "table, in order.",
+        help="An earlier table, if DATA is a later epoch (holdfast epoch). Repeat the option for each "
+        "earlier table, in order.",
     ),
 )
 
@@ -340,9 +341,9 @@ def open_epoch(
       holdfast epoch open march.csv --after january.csv --after february.csv
       holdfast ask march.csv --after january.csv --after february.csv -q "share(paid)"
 
-    With --service, an owner opens the epoch in a service. DATA is then one of its sources. Rows that repeat
-    an earlier epoch are refused where that can be seen. You must know that the rows are new in every other
-    way, and that nobody chose them by their values.
+    With --service, an owner opens the epoch in a service. DATA is then one of its sources. Rows of an earlier
+    epoch are refused if they are recognised. You must make sure that all rows are new, and that nobody chose
+    them by their values.
     """
     _one_place(after, service)
     terms: dict[str, Any] = {"confidence": confidence, "together": together}

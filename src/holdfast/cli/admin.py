@@ -236,9 +236,12 @@ def people(service: str, token: str | None, as_json: bool) -> None:
 @click.option("--role", required=True, type=_ROLES)
 @click.option("--team", default="", help="The team whose share the person uses.")
 @click.option(
-    "--dataset", default="*", show_default=True, help="What it reaches: NAME, board:NAME, gate:NAME or *."
+    "--dataset",
+    default="*",
+    show_default=True,
+    help="What the token reaches: NAME, board:NAME, gate:NAME or *.",
 )
-@click.option("--days", default=90.0, show_default=True, type=float, help="How long it lasts.")
+@click.option("--days", default=90.0, show_default=True, type=float, help="How long the token lasts.")
 @_connected
 def add(
     name: str,
@@ -259,8 +262,8 @@ def add(
 @admin.command()
 @click.argument("identity")
 @click.option("--role", type=_ROLES, help="The new role.")
-@click.option("--dataset", help="What it reaches now.")
-@click.option("--days", type=float, help="How long it lasts from now on.")
+@click.option("--dataset", help="What the token reaches now.")
+@click.option("--days", type=float, help="How long the token lasts from now on.")
 @_connected
 def change(
     identity: str,

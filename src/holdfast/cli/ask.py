@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli._output import json_option, print_data
+from holdfast.cli._output import json_option, print_data, status_of
 from holdfast.cli.account import Given, account_options, book_place, opened_account
 from holdfast.errors import BudgetSpent, HoldfastError, InvalidArgument, NotEnoughRows, QueryRejected
 from holdfast.records import amount, interval_words
@@ -202,7 +202,7 @@ def _print_document(guard: Guard, questions: Sequence[str], finer: Finer, *, onl
                     document["answers"][-1]["curve"] = {name: curve[name] for name in _OF_A_CURVE}
     except HoldfastError as error:
         document |= {"asked": None, **error.to_dict()}
-        status = 1 if isinstance(error, (BudgetSpent, NotEnoughRows)) else 2
+        status = status_of(error)
     document |= {
         "spent": guard.spent,
         "unit": guard.unit,

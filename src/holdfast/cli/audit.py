@@ -29,7 +29,7 @@ _ASKED = {
 # What each verdict lets a reader conclude.
 _MEANING = {
     "refuted": "The lower limit is above the claim: the claim is false, unless the stated confidence failed.",
-    "confirmed": "The upper limit is not above the claim: it survives what was tried here.",
+    "confirmed": "The upper limit is not above the claim: the claim survived these trials.",
     "not refuted": "The trials do not contradict the claim. They do not prove it either.",
     "measured": "Nothing was claimed; this is a measurement.",
 }

@@ -143,7 +143,7 @@ def _with_witness(
 def _show_verification(verification: Verification) -> None:
     console = Console(highlight=False)
     if verification.whole:
-        epoch = f"Epoch {verification.epoch}, whole" if verification.epoch > 1 else "Whole"
+        epoch = f"Epoch {verification.epoch}, intact" if verification.epoch > 1 else "Intact"
         spent = amount(verification.spent, verification.unit)
         console.print(f"{epoch}: {verification.lines:,} lines, {spent} spent.", style="bold green")
     for problem in verification.problems[:_SHOWN]:
@@ -241,7 +241,7 @@ def migrate(books: tuple[Path, ...], dry_run: bool, as_json: bool) -> None:
         return
     console = Console(highlight=False)
     for migration in done:
-        words = f"{migration.book}: format {migration.before}, {migration.lines:,} lines, whole."
+        words = f"{migration.book}: format {migration.before}, {migration.lines:,} lines, intact."
         console.print(words, markup=False, soft_wrap=True)
         for step in migration.steps:
             console.print(f"  {step}", markup=False, soft_wrap=True)

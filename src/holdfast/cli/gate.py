@@ -368,7 +368,7 @@ def power(
             print_data({"gain": gain, "candidates": candidates, "tasks": needed, **options})
         else:
             click.echo(
-                f"{needed:,} tasks let candidate {candidates:,} be promoted with probability "
+                f"With {needed:,} tasks, candidate {candidates:,} is promoted with probability "
                 f"{options['power']:g}, if its true gain is {gain:g}."
             )
         return

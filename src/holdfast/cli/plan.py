@@ -160,7 +160,8 @@ def _rests_on(entry: PlanEntry, common: set[str]) -> str:
 def explain(notion: str, to: str, method: str, as_json: bool, **context: Any) -> None:
     """Convert NOTION, such as "dp(0.01, 1e-9)", into another notion of stability.
 
-    Shows each step with its theorem, its price in rows and its numbers.
+    Shows each step with its theorem, its price in rows and its numbers. SIS, TS and BDP name papers, which
+    docs/theory/README.md in the repository lists.
     """
     from holdfast import stability  # takes as long as all of --help, and only this command needs it
 
@@ -202,7 +203,7 @@ _COMPRESSORS = ("best", "none", "deflate", "bzip2", "lzma")
 @click.option(
     "--choices",
     type=float,
-    help="Instead of --recipe: the winner is one of so many configurations, listed beforehand.",
+    help="Instead of --recipe: the winner is one of this many configurations, listed beforehand.",
 )
 @click.option("--score", type=float, help="With --recipe or --choices: the average score of the rows.")
 @click.option("--fractions", is_flag=True, help="With --score: rows may score fractions, not only 0 or 1.")
@@ -343,7 +344,7 @@ def _show_leak(leaked: Leak) -> None:
         f"({bits:,.0f} bits) about {leaked.rows:,} rows.",
         style="bold",
     )
-    table = Table("what may be claimed", box=None, pad_edge=False)
+    table = Table("claim", box=None, pad_edge=False)
     table.add_column("half-width", justify="right", no_wrap=True)
     table.add_column("", overflow="fold")
     for claim, width, remark in _claims(leaked):
@@ -365,11 +366,11 @@ def _claims(leaked: Leak) -> list[tuple[str, float, str]]:
     coarsest = min(leaked.by_digits, key=lambda digits: leaked.by_digits[digits])
     words = "digit" if coarsest == 1 else "digits"
     return [
-        ("if no score was used to choose another", leaked.if_fixed, "what is often claimed"),
+        ("if no score was used to choose another", leaked.if_fixed, "what people often claim"),
         ("the first score", leaked.at(1), "chosen before anything leaked"),
-        ("every score", leaked.score, "valid, however each was chosen from the ones before"),
+        ("every score", leaked.score, "valid even if each was chosen after the earlier ones"),
         ("the best of them", leaked.best, "its true value is at most this much lower"),
-        ("one more score, asked now", leaked.now, "chosen after seeing all"),
+        ("one more score, asked now", leaked.now, "chosen after all scores were seen"),
         (f"with {coarsest} {words}", leaked.by_digits[coarsest], "the best number of digits"),
         (f"rounded to {leaked.rounded.cells} cells", leaked.rounded.half_width, "the best rounding"),
         (

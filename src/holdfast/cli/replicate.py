@@ -270,11 +270,12 @@ def _advice(rows: Rows, name: str, inside: str, terms: _Terms) -> str:
     except NotEnoughRows:
         return ""
     powers = _powers(name, result, agreed, terms)
-    possible = [f"rho = {rho} for ±{value:.3g}" for rho, value in powers.items() if value is not None]
+    possible = [f"±{value:.3g} with rho = {rho}" for rho, value in powers.items() if value is not None]
     if not possible:
         return ""
     return (
-        f"With your {result.rows:,} rows: {'; '.join(possible)}. Ask for one of these, or add --best-effort."
+        f"Your {result.rows:,} rows can promise {', or '.join(possible)}. Ask for one of these, or add "
+        "--best-effort."
     )
 
 
@@ -323,8 +324,8 @@ def _warning(result: Result, terms: _Terms, powers: dict[str, float | None]) -> 
     if rho <= terms.rho and beta <= terms.beta:
         return None
     needed = f"{result.rows:,} rows are fewer than the {result.details['needed']:,} that the promise needs."
-    possible = [f"rho = {name} for ±{value:.3g}" for name, value in powers.items() if value is not None]
-    advice = f" These rows can promise {'; '.join(possible)}." if possible else ""
+    possible = [f"±{value:.3g} with rho = {name}" for name, value in powers.items() if value is not None]
+    advice = f" These rows can promise {', or '.join(possible)}." if possible else ""
     if rho >= 1.0 or beta >= 1.0:
         lost = "whether another sample gives the same result" if rho >= 1.0 else "how far the truth is"
         return f"NO PROMISE: {needed} Nothing is known about {lost}.{advice}"
@@ -405,9 +406,7 @@ def _show(
     )
     console.print(f"  {_truth(asked, result)} with probability {1.0 - beta:.4g} or more")
     needed = result.details["needed"]
-    verdict = (
-        "enough" if result.rows >= needed else f"fewer than the {needed:,} that the promise asked for needs"
-    )
+    verdict = "enough" if result.rows >= needed else f"fewer than the {needed:,} that the full promise needs"
     console.print(f"  {result.rows:,} rows, {verdict}", style="dim" if result.rows >= needed else "yellow")
     for label, text in (
         ("tape", result.tape),

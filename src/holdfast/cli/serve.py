@@ -161,7 +161,8 @@ def serve(
 
     The first start makes an owner's token and writes it to HOME/owner-token, which only its owner can read.
     Copy the token to a safe place, then delete the file. HOME contains everything that the service keeps: its
-    key, tokens (as digests), datasets and account books. With --books, all but the key is in that database.
+    key, tokens (as digests), datasets and account books. With --books, everything except the key is in that
+    database.
     """
     if (home is None) != demo:
         raise click.UsageError("Give the folder to serve, or --demo for a demonstration.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import secrets
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -139,7 +140,7 @@ class Client(Submitting, ScoreVerbs[str]):
         """Always refused, because a service runs no code of its users. The error says what to ask instead.
         ``function``, ``tail``, ``guess`` and ``name`` are those of :meth:`holdfast.Guard.custom`."""
         raise errors.QueryRejected(
-            "A service runs no functions of those who ask. Ask mean, share or quantile of an expression, or "
+            "A service does not run functions of its users. Ask mean, share or quantile of an expression, or "
             "use holdfast.Guard.custom where the data are."
         )
 
@@ -245,7 +246,13 @@ class Client(Submitting, ScoreVerbs[str]):
     @property
     def left(self) -> Left:
         """What is left of the account: a number of nats or answers, and the same in words."""
-        return Left.from_dict(self.describe())
+        return Left.from_dict(self.describe(), after=self._half_width_after)
+
+    def _half_width_after(self, questions: int) -> float:
+        """The half-width that the service expects for a share after that many more questions."""
+        described = self._call("GET", f"{self._path()}?after={questions}")
+        half_width = described.get("share_half_width_after")  # A service of an earlier version has none.
+        return math.nan if half_width is None else float(half_width)
 
     @property
     def history(self) -> tuple[Answer, ...]:

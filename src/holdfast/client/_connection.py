@@ -45,7 +45,7 @@ class Connection:
         except ImportError:
             raise errors.MissingExtra("server", what="The client") from None
         if not (token.isascii() and token.isprintable()):
-            raise errors.InvalidArgument("token", "one that the service issued", "another text", of=of)
+            raise errors.InvalidArgument("token", "a token that the service issued", "another text", of=of)
         # The longest wait that sockets accept is about three hundred years.
         seconds = checks.real(timeout, "timeout", "(0, 9e9]", of=of)
         self._http = httpx.Client(headers={"Authorization": f"Bearer {token}"}, timeout=seconds)
@@ -76,7 +76,7 @@ class Connection:
             return response.json()
         except ValueError:
             raise errors.HoldfastError(
-                f"What answers at {self._url} is not a Holdfast service: check the address and the port."
+                f"The server at {self._url} is not a Holdfast service: check the address and the port."
             ) from None
 
     def _send(

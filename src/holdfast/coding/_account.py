@@ -448,7 +448,7 @@ class Account(Record):
 
         Guarantee: as :meth:`for_batch`, with all the weight that is left.
         Assumes: the account is closed before the first of them is read.
-        Reference: docs/theory/code-guard.md, on reports.
+        Reference: docs/theory/code-guard.md, "The report".
         """
         return -math.log(self.failure) + self.weights.last_nats(self.steps, questions) + self.spent
 

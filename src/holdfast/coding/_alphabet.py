@@ -338,4 +338,4 @@ def best_half_cell(account: Account, error: float, arm: float, *, nats: float | 
         account.weights.nats(account.steps + 1 + math.ceil(coming)) - account.weights.nats(account.steps + 1),
     )
     widths = _HALF_CELLS * error + arm * np.sqrt((level + growth + coming * _entropies()) / level)
-    return float(_HALF_CELLS[int(np.argmin(widths))]) * error
+    return float(_HALF_CELLS[int(widths.argmin())]) * error

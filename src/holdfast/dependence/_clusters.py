@@ -191,7 +191,7 @@ class Clusters(Dependence):
         if self.sizes is None:
             raise InvalidArgument(
                 "dependence",
-                f"a model whose table is there: give it to Guard, which reads the column {self.column!r}",
+                f"a model of a table that was read: give it to Guard, which reads the column {self.column!r}",
                 repr(self),
                 of="Clusters",
             )

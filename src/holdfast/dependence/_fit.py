@@ -57,7 +57,7 @@ def fit(
     on named columns, or a Bayesian network of given structure.
 
     ``train`` holds the training rows in order: a pandas or polars frame, a pyarrow table, or a dictionary of
-    columns. Take rows that no question is asked about, and that come before those that are.
+    columns. Take rows that no question is asked about. They must come before the other rows.
 
     ``kind="chain"``: ``columns`` names the columns that make up a state, one or several. With several, a
     state is the tuple of their values. ``order`` says how many last states the next one depends on; that is
@@ -68,7 +68,7 @@ def fit(
     member. ``network`` is the structure: a DAG or network of pgmpy, or a list of arrows (parent, child).
     ``columns`` lists the members; without it, all columns.
 
-    ``confidence`` is the probability with which the fit holds; what is missing to 1 is charged to everything
+    ``confidence`` is the probability with which the fit holds; 1 − ``confidence`` is charged to everything
     that is said with the model (``FittedChain.failure``).
 
     Guarantee: with probability ≥ ``confidence`` over the training rows, from any start, every bound of the
@@ -287,8 +287,8 @@ def _count(
     if len(runs) > MOST_STATES:
         raise InvalidArgument(
             "order",
-            f"one with at most {MOST_STATES} runs of states. Join states (fewer values in the columns), take "
-            "a lower order, or declare Mixing(rate)",
+            f"an order with at most {MOST_STATES} runs of states. Join states (fewer values in the columns), "
+            "take a lower order, or declare Mixing(rate)",
             f"{depth}, with {len(runs):,} runs",
             of=_OF,
         )
@@ -329,7 +329,7 @@ def _fit_network(train: Any, columns: Any, network: Any, confidence: Any) -> Fit
         if math.prod(shape) > _MOST_CELLS:
             raise InvalidArgument(
                 "network",
-                f"one whose tables have at most {_MOST_CELLS:,} cells: bin the columns into few values",
+                f"a network whose tables have at most {_MOST_CELLS:,} cells: bin the columns into few values",
                 f"a table of {math.prod(shape):,} cells for {member!r}",
                 of=_OF,
             )

@@ -567,7 +567,7 @@ def _read_tables(tables: Any) -> dict[Any, tuple[tuple[Any, ...], NDArray[np.int
         if late or len(set(parents)) != len(parents):
             raise InvalidArgument(
                 "tables",
-                f"one where the parents of {node!r} stand before it, each once",
+                f"tables in which the parents of {node!r} stand before it, each once",
                 list(tables),
                 of=_NETWORK,
             )
@@ -575,13 +575,13 @@ def _read_tables(tables: Any) -> dict[Any, tuple[tuple[Any, ...], NDArray[np.int
         whole = counts.dtype.kind in "iu" and (counts >= 0).all()
         if not whole or counts.ndim != len(parents) + 1 or counts.shape[:-1] != shape or not counts.size:
             raise InvalidArgument(
-                "tables", f"one with counts of {node!r} on the axes {(*shape, '…')}", entry[1], of=_NETWORK
+                "tables", f"tables with counts of {node!r} on the axes {(*shape, '…')}", entry[1], of=_NETWORK
             )
         total = int(counts.sum()) if total is None else total
         if counts.sum() != total or not total:
             raise InvalidArgument(
                 "tables",
-                f"one where {node!r} is counted in each of the {total:,} families",
+                f"tables in which {node!r} is counted in each of the {total:,} families",
                 entry[1],
                 of=_NETWORK,
             )

@@ -184,7 +184,8 @@ def reusable_holdout_tail(
         raise InvalidArgument(
             "epsilon", f"at most {what} = {error / 3.0:g}", epsilon, of=of, reference=_LEMMA
         )
-    return rounding.probability(4.0 * math.exp(-error * error * n / 9.0))
+    least = math.nextafter(0.0, 1.0)  # The exponential of a long table has no other number.
+    return rounding.probability(max(4.0 * math.exp(-error * error * n / 9.0), least))
 
 
 def _share_of(error: Any, scale: float, where: str | None, *, of: str, by: str) -> float:
@@ -337,6 +338,8 @@ def _fewest_rows(enough: Callable[[Dependence], bool], model: Dependence, start:
     """The least number of rows of this kind that is ``enough``; fewer rows are never better. It is up to a
     thousandth too large where each try takes long."""
     # A model of one fixed table has no other size: it is refused here, before the search.
+    if model.n is None:
+        raise InvalidArgument("model", "a model that says how many rows there are", repr(model), of=of)
     model.scaled_to(2 * model.n, of=of)
     rows = search.least_whole(
         lambda n: enough(model.scaled_to(n, of=of)),

@@ -96,6 +96,8 @@ class Dependence(Record, ABC):
         A model of one fixed table (a graph, a covariance, a network) has no other size and refuses. ``of`` is
         the function that the message names.
         """
+        if self.n is None:
+            return self.with_rows(n)
         if n != self.n:
             raise InvalidArgument(
                 "model",
@@ -238,7 +240,7 @@ class Dependence(Record, ABC):
         """
         raise InvalidArgument(
             "dependence",
-            "a model with a bound for statistics that are no means: independent, m-dependent or Gaussian "
+            "a model with a bound for statistics that are not means: independent, m-dependent or Gaussian "
             "rows, clusters, a Markov chain or a network",
             repr(self),
             of=f"{type(self).__name__}.difference_tail",

@@ -76,8 +76,8 @@ class BayesianNetwork(Network):
             shape = (*(cards[parent] for parent in parents), cards[node])
             if table.shape != shape:
                 refuse_model(
-                    f"one where the table of node {node!r} has the axes {shape}, its parents' states and its "
-                    f"own (it has {table.shape})",
+                    f"a model in which the table of node {node!r} has the axes {shape}, its parents' states "
+                    f"and its own (it has {table.shape})",
                     self.model,
                     of=_BAYESIAN,
                 )
@@ -87,7 +87,7 @@ class BayesianNetwork(Network):
                 where = tuple(int(value) for value in wrong[0])
                 given = f" given {dict(zip(parents, where, strict=True))}" if parents else ""
                 refuse_model(
-                    f"one whose probabilities sum to one (those of node {node!r}{given} sum to "
+                    f"a model whose probabilities sum to 1 (those of node {node!r}{given} sum to "
                     f"{float(sums[where].item())!r})",
                     self.model,
                     of=_BAYESIAN,
@@ -206,12 +206,12 @@ def _check_parents(entries: Mapping[Any, tuple[tuple[Any, ...], Any]]) -> None:
         for parent in parents:
             if parent not in entries:
                 refuse_model(
-                    f"one whose parents are nodes (node {node!r} has the unknown parent {parent!r})",
+                    f"a model whose parents are nodes (node {node!r} has the unknown parent {parent!r})",
                     list(entries),
                     of=_BAYESIAN,
                 )
         if len(set(parents)) != len(parents):
-            refuse_model(f"one where node {node!r} has each parent once", list(parents), of=_BAYESIAN)
+            refuse_model(f"a model in which node {node!r} has each parent once", list(parents), of=_BAYESIAN)
     done: set[Any] = set()
     for start in entries:
         path: dict[Any, None] = {}
@@ -225,7 +225,7 @@ def _check_parents(entries: Mapping[Any, tuple[tuple[Any, ...], Any]]) -> None:
             if node in path:
                 cycle = list(path)[list(path).index(node) :]
                 arrows = " → ".join(repr(member) for member in [node, *reversed(cycle)])
-                refuse_model(f"one without a cycle ({arrows})", list(entries), of=_BAYESIAN)
+                refuse_model(f"a model without a cycle ({arrows})", list(entries), of=_BAYESIAN)
             if node in done:
                 continue
             path[node] = None
@@ -238,10 +238,10 @@ def _from_pgmpy(model: Any) -> dict[Any, Any]:
     for node in model.nodes():
         table = model.get_cpds(node)
         if table is None:
-            refuse_model(f"one with a table for every node (node {node!r} has none)", model, of=_BAYESIAN)
+            refuse_model(f"a model with a table for every node (node {node!r} has none)", model, of=_BAYESIAN)
         variables, values = pgmpy_values(table, of=_BAYESIAN)
         if variables[0] != node:
-            refuse_model(f"one where the table of node {node!r} is that node's", model, of=_BAYESIAN)
+            refuse_model(f"a model in which node {node!r} has its own table", model, of=_BAYESIAN)
         plain[node] = (variables[1:], np.moveaxis(values, 0, -1))
     return plain
 
@@ -274,10 +274,10 @@ class MarkovNetwork(Network):
         plain = []
         for place, item in enumerate(listed):
             if not isinstance(item, (tuple, list)) or len(item) != 2:
-                refuse_model(f"{_MARKOV_FORM}: factor {place} is no pair", model, of=_MARKOV)
+                refuse_model(f"{_MARKOV_FORM}: factor {place} is not a pair", model, of=_MARKOV)
             scope = node_list(item[0], f"one with the nodes of factor {place}", model, of=_MARKOV)
             if not scope:
-                refuse_model(f"one where factor {place} has at least one node", model, of=_MARKOV)
+                refuse_model(f"a model in which factor {place} has at least one node", model, of=_MARKOV)
             plain.append((scope, read_table(item[1], f"factor {place}", of=_MARKOV)))
             named |= dict.fromkeys(scope)
         covered = {node for scope, _ in plain for node in scope}
@@ -295,7 +295,7 @@ class MarkovNetwork(Network):
         for place, (scope, table) in enumerate(plain):
             if table.ndim != len(scope) or len(set(scope)) != len(scope):
                 refuse_model(
-                    f"one where factor {place}, over {scope}, has one axis for each node (it has "
+                    f"a model in which factor {place}, over {scope}, has one axis for each node (it has "
                     f"{table.ndim})",
                     self.model,
                     of=_MARKOV,
@@ -303,14 +303,14 @@ class MarkovNetwork(Network):
             for node, size in zip(scope, table.shape, strict=True):
                 if cards.setdefault(node, size) != size:
                     refuse_model(
-                        f"one where node {node!r} has as many states in every factor ({cards[node]} and "
-                        f"{size})",
+                        f"a model in which node {node!r} has as many states in every factor ({cards[node]} "
+                        f"and {size})",
                         self.model,
                         of=_MARKOV,
                     )
             if not table.any():
                 refuse_model(
-                    f"one with some possible dataset (factor {place}, over {scope}, is zero)",
+                    f"a model with some possible dataset (factor {place}, over {scope}, is zero)",
                     self.model,
                     of=_MARKOV,
                 )
@@ -319,7 +319,8 @@ class MarkovNetwork(Network):
             everything = log_joint(factors, (), [cards[node] for node in rows], of=_MARKOV)
             if not np.isfinite(everything).all():
                 refuse_model(
-                    "one with some possible dataset (the factors leave none: the partition function is zero)",
+                    "a model with some possible dataset (the factors leave none: the partition function is "
+                    "zero)",
                     self.model,
                     of=_MARKOV,
                 )

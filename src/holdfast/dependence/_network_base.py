@@ -567,7 +567,9 @@ def read_table(table: Any, what: str, *, of: str) -> Array:
     except (TypeError, ValueError):
         array = np.empty(0)
     if not array.ndim or not array.size or not np.isfinite(array).all() or not (array >= 0.0).all():
-        raise InvalidArgument("model", f"one where {what} holds finite numbers, none negative", table, of=of)
+        raise InvalidArgument(
+            "model", f"a model in which {what} holds finite numbers, none negative", table, of=of
+        )
     array.setflags(write=False)
     return array
 

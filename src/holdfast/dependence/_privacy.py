@@ -176,7 +176,7 @@ def exact_leakage(law: Array, mechanism: Any, *, of: str) -> float:
     given = with_unknown(law, rows)
     refuse_large(
         given.size * likelihoods.shape[-1],
-        "one with few enough outputs on this model",
+        "a mechanism with few enough outputs for this model",
         of=of,
         argument="mechanism",
         most=_MOST_WORK,
@@ -215,7 +215,7 @@ def worst_leakage(mechanism: Any, clusters: Sequence[int]) -> float:
     cards = table_shape(mechanism)
     if len(cards) != sum(clusters):
         raise InvalidArgument(
-            "mechanism", f"one on {sum(clusters)} rows, not {len(cards)}", mechanism, of="leakage"
+            "mechanism", f"a mechanism on {sum(clusters)} rows, not {len(cards)}", mechanism, of="leakage"
         )
     likelihoods = read_mechanism(mechanism, cards)
     most = 0.0

@@ -265,7 +265,7 @@ def side_of(graph: Graph, node: int, quilt: Set[int]) -> set[int]:
 def refuse_many(count: int, *, of: str, most: int = MOST_QUILTS) -> None:
     """Say before it starts that there are too many quilts to list."""
     if count > most:
-        raise InvalidArgument("i", f"one with at most {most:,} quilts to list", count, of=of)
+        raise InvalidArgument("i", f"a row with at most {most:,} quilts to list", count, of=of)
 
 
 def count_sets(graph: Graph, node: int) -> int:

@@ -369,8 +369,8 @@ class Gate:
         shown_name = checked_name(_first_given(name, given.name, "unnamed candidate"))
         if name is None and sealed:
             raise QueryRejected(
-                "Sealed scores need a name for the candidate, such as a commit. Without one the same scores "
-                "would have the same verdict again, and that would reveal whether two candidates' scores "
+                "Sealed scores need a name for the candidate, such as a commit. Without a name, equal scores "
+                "would get the same verdict again, and that would reveal that two candidates' scores "
                 "are equal."
             )
         if name is None:
@@ -381,10 +381,10 @@ class Gate:
             return self._submitted(candidate, shown_name, key, sealed, asker)
 
     def declare_seen(self, scores: int) -> float:
-        """Declare that so many total scores on these tasks were seen by those who make candidates, and pay
-        for them; returns the nats. Later candidates may then depend on them.
+        """Declare that people who make candidates have seen ``scores`` total scores on these tasks, and pay
+        for these scores. Returns the nats. Later candidates may then depend on them.
 
-        A total of 0/1 scores on n tasks has n + 1 values, so each costs ln(n + 1) nats.
+        A total of 0/1 scores on n tasks has n + 1 values, so each total costs ln(n + 1) nats.
 
         Args:
             scores: how many total scores were seen. Scores of single tasks cannot be paid for.

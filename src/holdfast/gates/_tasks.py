@@ -115,8 +115,8 @@ class GateDefinition:
         needed = units_needed(first, least=self.minimum, binary=self.binary)
         if needed <= self.units:
             raise QueryRejected(
-                f"These {self.units:,} clusters have too unequal sizes: the largest decides what the others "
-                "can show, and no candidate could be promoted. Use weight='clusters', or split large "
+                f"The sizes of these {self.units:,} clusters differ too much: the largest cluster decides "
+                "the result, and no candidate could be promoted. Use weight='clusters', or split large "
                 "clusters if their tasks are independent."
             )
         what = "tasks" if self.groups is None else "clusters"

@@ -260,7 +260,7 @@ def recorded_verdict(definition: GateDefinition, released: Released) -> Verdict:
     ``definition``."""
     answer = released.answer
     if answer is None or "promoted" not in answer:
-        raise BookError("The account book has a line about a candidate that is no verdict.")
+        raise BookError("A line of the account book should contain a verdict, and does not.")
     name, incumbent, promoted = answer["name"], answer["incumbent"], answer["promoted"]
     margin = definition.margin(answer["steps"]) if promoted else 0.0
     return Verdict(
@@ -409,8 +409,8 @@ def status_words(
         rest = "The gate is closed."
     elif math.isfinite(needed):
         rest = (
-            "A candidate that fixes four tasks for each it breaks is promoted from an observed gain of "
-            f"{needed:.3g}."
+            "A candidate that fixes four tasks for each one that it breaks is promoted if its observed gain "
+            f"is at least {needed:.3g}."
         )
     else:
         rest = (

@@ -246,8 +246,8 @@ class EarlierRows:
         content = book.kept(KEPT)
         if content is None or not hmac.compare_digest(_named(content, book), body[KEPT]):
             raise BookError(
-                f"What the account book {book.name} keeps of the rows of earlier epochs was lost or changed, "
-                "so new rows cannot be compared with them. Restore the book."
+                f"The record of the rows of earlier epochs in the account book {book.name} was lost or "
+                "changed. So new rows cannot be compared with these rows. Restore the book."
             )
         return _unpacked(content)
 

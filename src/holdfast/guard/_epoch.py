@@ -195,7 +195,7 @@ def model_after(setup: Setup, dependence: Dependence | None, *, closed: bool) ->
     if dependence is None and setup.model is not None:
         raise InvalidArgument(
             "dependence",
-            f"given, as a model of the new rows: the earlier ones were {setup.model.name}",
+            f"given, because the earlier rows had a model ({setup.model.name}): give a model of the new rows",
             None,
             of="Guard.next_epoch",
         )
@@ -413,7 +413,7 @@ class Arrival:
         assert self._table is not None
         return InvalidArgument(
             "data",
-            f"the rows that arrived since, and has rows of epoch {number} again (of its {part}): leave those "
+            f"the rows that arrived since. It has rows of epoch {number} again (of its {part}): leave those "
             f"out{f'. {price}' if price else ''}",
             f"{self._table.rows.count:,} rows",
             of="Guard.next_epoch",

@@ -343,7 +343,7 @@ class Guard(ScoreVerbs["Predictions"]):
         is a preregistration on all rows. A report is given once; the same questions return it again.
 
         Guarantee: that of the guard, for the report and all earlier answers together
-        (``docs/theory/code-guard.md``, on reports). A question that cannot be asked is refused before the
+        (``docs/theory/code-guard.md``, "The report"). A question that cannot be asked is refused before the
         account is closed.
         """
         asked = [self._questions.read(query) for query in questions]

@@ -94,7 +94,7 @@ class Questions:
         if self._strategy_name != "code":
             raise InvalidArgument(
                 "nats",
-                "left out: only strategy 'code' has cells of its own for a question",
+                "left out: only strategy 'code' can make one answer finer than others",
                 wished,
                 of="Guard.ask",
             )

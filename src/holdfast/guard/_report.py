@@ -3,7 +3,7 @@
 Every earlier answer was rounded to cells, because later questions could depend on it. Nobody asks after a
 report, so its values are exact. They share all the error probability that is left. The order makes it valid:
 the account is closed, and the questions are in the book, before a row is read. Proof:
-``docs/theory/code-guard.md``, on reports.
+``docs/theory/code-guard.md``, "The report".
 """
 
 from __future__ import annotations

@@ -130,8 +130,8 @@ class Story(Record):
         averages = (
             "Plain averages are right this time: with so few coins there is little to overfit."
             if self.naive.holds
-            else f"Plain averages mistook {self.naive.missed} coins for signals and gave their vote odds of "
-            f"{self.luck} to be luck. It was luck."
+            else f"Plain averages mistook {self.naive.missed} coins for signals. By their intervals, the "
+            f"vote could be luck only with odds of {self.luck}. It was luck."
         )
         end = "its intervals held" if self.held else "one interval missed, as may happen in 5 of 100 cases"
         return (
@@ -297,7 +297,7 @@ class DemoQuestion:
 QUESTIONS = (
     DemoQuestion("What does a stone cost?", "mean(price, 0, 20000)", lambda all_: all_.price.mean()),
     DemoQuestion(
-        "And the one in the middle?",
+        "What does the middle stone cost?",
         "quantile(price, 0.5)",
         lambda all_: all_.price.quantile(0.5, interpolation="lower"),
     ),
@@ -307,7 +307,7 @@ QUESTIONS = (
         lambda all_: (all_.price > 10_000).mean(),
     ),
     DemoQuestion(
-        "How many heavy ones have an ideal cut?",
+        "How many above 1 carat have an ideal cut?",
         "share(cut = 'Ideal', where = carat > 1)",
         lambda all_: (all_.cut[all_.carat > 1] == "Ideal").mean(),
     ),
@@ -317,7 +317,7 @@ QUESTIONS = (
         lambda all_: (all_.price / all_.carat).mean(),
     ),
     DemoQuestion(
-        "Colourless ones: 3 in 10, surely?",
+        "Are 3 in 10 colourless, as we guess?",
         "share(color = 'D', guess = 0.3)",
         lambda all_: (all_.color == "D").mean(),
     ),

@@ -189,7 +189,7 @@ def _radius(tail: Any, nu: float, of: str) -> float:
         raise InvalidArgument("tail", "a tail from holdfast.tails", tail, of=of)
     radius = tail.radius(nu)
     if not 1e-280 <= radius <= 1e280:
-        raise InvalidArgument("tail", f"one whose radius at {nu:g} is in {WIDTHS}", radius, of=of)
+        raise InvalidArgument("tail", f"a tail whose radius at {nu:g} is in {WIDTHS}", radius, of=of)
     return radius
 
 
@@ -304,7 +304,10 @@ class AdaptiveSession:
         step = self._step
         if not (step.nu > 0.0 and (step.eta > 0.0 or step.tau > 0.0)):
             raise InvalidArgument(
-                "step", "one that noise can reach: nu > 0, and eta or tau > 0", step, of="AdaptiveSession.ask"
+                "step",
+                "a step that noise can reach: nu > 0, and eta or tau > 0",
+                step,
+                of="AdaptiveSession.ask",
             )
         return self.run(lambda data: self._noisy(query(data), tail))
 

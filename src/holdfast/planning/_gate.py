@@ -80,8 +80,8 @@ def gate_power(
     expect: float | None = None,
     promise: Literal["family", "fdr"] = "family",
 ) -> float:
-    """The smallest observed gain for which the last of so many candidates is promoted, if none before it was
-    and it fixes four tasks for each that it breaks; infinity if no gain is enough.
+    """The smallest observed gain for which candidate number ``candidates`` is promoted, if no candidate
+    before it was and it fixes four tasks for each one that it breaks; infinity if no gain is enough.
 
     Guarantee: exact for a :class:`holdfast.Gate` with 0/1 scores.
     Assumes: nothing; it is arithmetic on the gate's own rules.
@@ -115,7 +115,8 @@ def gate_gain(
     expect: float | None = None,
     baseline: float = 0.0,
 ) -> GatePower:
-    """The smallest true gain that the last of so many candidates is promoted for with probability ``power``.
+    """The smallest true gain with which candidate number ``candidates`` is promoted, with probability
+    ``power``.
 
     Guarantee: exact for 0/1 scores on independent tasks, if no candidate before it was promoted.
     Assumes: nothing; it is arithmetic on the gate's own rules.
@@ -156,11 +157,11 @@ def gate_tasks(
     confidence: float = 0.95,
     expect: float | None = None,
 ) -> int:
-    """How many tasks a gate needs so that the last of so many candidates, with this true gain, is promoted
+    """How many tasks a gate needs so that candidate number ``candidates``, with this true gain, is promoted
     with probability ``power``.
 
-    Guarantee: with so many tasks the power is reached. It is the least such number up to the small steps that
-    the power of an exact test makes.
+    Guarantee: with this number of tasks the power is reached. It is the least such number up to the small
+    steps that the power of an exact test makes.
     Assumes: nothing; it is arithmetic on the gate's own rules.
     Reference: docs/theory/gate.md, "Power".
 

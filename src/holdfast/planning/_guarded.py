@@ -103,8 +103,8 @@ class Code(Method):
         if self.setting.surprises is not None:
             return ""
         return (
-            "A forecast for honest guesses: state how many answers may surprise (surprises=…) to have it "
-            "promised."
+            "This is only a forecast for honest guesses. Say how many answers may be surprises (surprises=…, "
+            "--surprises), and it becomes a promise."
         )
 
     def assumptions(self, rows: int, queries: int) -> tuple[str, ...]:
@@ -140,6 +140,8 @@ class Code(Method):
             parts = self._parts(rows, queries)
         except NotEnoughRows:
             return CertifiedError(1.0, {})
+        if not parts.bias < self.setting.beta:
+            return CertifiedError(self.setting.limit, {})
         promised = self._promised(parts, queries, self.setting.beta - parts.bias)
         rows_of = {"protected_rows": parts.protected, "training_rows": parts.training, "bias": parts.bias}
         return CertifiedError(promised.error, {**promised.parameters, **rows_of})

@@ -41,14 +41,14 @@ class Leak(Record):
     """What ``queries`` scores with ``digits`` digits, each chosen after the ones before, say about the truth.
 
     ``nats`` is the most that the scores could have revealed about the rows: queries · ln(values). All
-    half-widths are at ``confidence`` and at most 1; one of a half or more says nothing.
+    half-widths are at ``confidence`` and at most 1; a half-width of ½ or more says nothing.
 
-    ``score``: every published score is this close to its true value. ``best``: the true value of whichever
-    came out best is at most this much below what was printed. ``now``: one more score, chosen after all.
-    ``if_fixed``: what would hold had no score been used to choose another. ``rounded``: what the best coarser
-    printing would have given; ``by_digits``: the same for each number of digits. ``with_noise``: Gaussian
-    noise on every score, certified (plan's transfer-gaussian). ``with_guard``: a code guard with honest
-    guesses from a third of the rows, a forecast (plan's code).
+    ``score``: every published score is this close to its true value. ``best``: the true value of the
+    best score is at most this much below the printed value. ``now``: one more score, chosen after all.
+    ``if_fixed``: what would hold if no score had been used to choose another. ``rounded``: what the best
+    coarser printing would have given; ``by_digits``: the same for each number of digits. ``with_noise``:
+    Gaussian noise on every score, certified (plan's transfer-gaussian). ``with_guard``: a code guard with
+    honest guesses from a third of the rows, a forecast (plan's code).
 
     Args:
         rows: How many rows there are.

@@ -275,6 +275,9 @@ def plan(
     if error is not None:
         unbounded = dependence is not None and not dependence.bounded
         error = checks.real(error, "error", "(0, inf)" if unbounded else "(0, 1)", of="plan")
+    rows = None if rows is None else checks.whole(rows, "rows", at_most=MOST_ROWS, of="plan")
+    if dependence is not None and dependence.n is None and rows is not None:
+        dependence = dependence.scaled_to(rows, of="plan")  # It was made before its table.
     rows = _rows(rows, error, dependence)
     checks.choice(promise, "promise", ("all", "each"), of="plan")
     setting = Setting(dependence, 1.0 - confidence, surprises, promise)
@@ -284,21 +287,23 @@ def plan(
     return Plan(queries, confidence, error, rows, surprises, solved_for, table, setting)
 
 
-def _rows(rows: Any, error: float | None, dependence: Dependence | None) -> int | None:
+def _rows(rows: int | None, error: float | None, dependence: Dependence | None) -> int | None:
     if rows is not None:
-        rows = checks.whole(rows, "rows", at_most=MOST_ROWS, of="plan")
         if dependence is not None and dependence.n != rows:
             raise InvalidArgument("rows", f"{dependence.n:,}, as in the model of dependence", rows, of="plan")
-        return int(rows)
+        return rows
     if error is not None:
         if dependence is not None:
+            if dependence.n is None:
+                expected = "given: the model was made before its table and does not say how many rows it has"
+                raise InvalidArgument("rows", expected, rows, of="plan")
             try:
                 dependence.scaled_to(2 * dependence.n, of="plan")
             except InvalidArgument:
                 expected = f"given (rows={dependence.n}): the model describes one table and has no other size"
                 raise InvalidArgument("rows", expected, rows, of="plan") from None
         return None
-    if dependence is None:
+    if dependence is None or dependence.n is None:
         raise InvalidArgument("rows", "given, or error, or both", rows, of="plan")
     return dependence.n
 

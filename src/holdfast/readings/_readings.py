@@ -5,7 +5,7 @@ interval that the training part predicts if the statistic lies in a cell. :meth:
 rows: it gives the estimate and the interval for a query fixed in advance. One rule makes an output of the
 two: the cell of the estimate and, if the width depends on the rows, the class of the arms. The interval of an
 output contains the measured one, whatever the rows are. The theorem needs nothing else
-(``docs/theory/code-guard.md``, "What leaves").
+(``docs/theory/code-guard.md``, "What leaves, and what it costs").
 """
 
 from __future__ import annotations

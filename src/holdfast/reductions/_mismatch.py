@@ -222,7 +222,7 @@ def _least(enough: Callable[[int], bool], rho: float, *, of: str) -> int:
     """The least count that is enough."""
     count = search.least_whole(enough, most=1 << (_LONGEST - 1))
     if count is None:
-        expected = f"one that fewer than 2^{_LONGEST} times the rows can reach"
+        expected = f"a value that fewer than 2^{_LONGEST} times the rows can reach"
         raise InvalidArgument("rho", expected, rho, of=of, reference="SIS Corollary 3.18")
     return count
 

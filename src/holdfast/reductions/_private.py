@@ -154,11 +154,11 @@ def item_to_user_level(
 ) -> Algorithm:
     """An algorithm that is private for users, however many rows they hold, from one private for single rows.
 
-    Its rows are users: ``rows_needed`` blocks of at least ``rows_a_user`` rows each. A user samples, with
-    coins that all share, from the law of the output on the own rows, averaged over as many disjoint parts as
-    they have, or over random subsets where these agree more; the outcomes are put to a private vote. A
-    replicable algorithm is taken as well, and run by each user. The outcome None, possible if ``delta`` > 0,
-    means that too few agreed.
+    Its rows are users: ``rows_needed`` blocks of at least ``rows_a_user`` rows each. Each user samples from
+    the law of the output on their own rows, with coins that all users share. The law is averaged over as many
+    disjoint parts as the user has, or over random subsets where these agree more. The outcomes are put to a
+    private vote. A replicable algorithm is accepted too: each user runs it. If ``delta`` > 0 the outcome can
+    be None: too few users agreed.
 
     Guarantee: (ε, δ)-DP when all rows of one user are replaced, for any rows and any tape, even a public one;
     δ = 0 is possible where outcomes are listed, and taken where it needs no more users. Wrong or None with

@@ -363,7 +363,7 @@ def noise_to_replicable(
     parts = search.least_whole(lambda count: rho_with(count) <= rho, most=_MOST_PARTS)
     if parts is None:
         raise InvalidArgument(
-            "rho", f"one that {_MOST_PARTS:,} parts can reach", rho, of=of, reference=_SHARED_NOISE
+            "rho", f"a value that {_MOST_PARTS:,} parts can reach", rho, of=of, reference=_SHARED_NOISE
         )
     size = int(dimension)
     draw = correlated_normal if noise == "normal" else correlated_laplace

@@ -279,7 +279,7 @@ class Boards:
 
 
 def _board_taken(name: str) -> InvalidArgument:
-    return InvalidArgument("name", "one that is not taken", name, of="a board")
+    return InvalidArgument("name", "a name that is not taken", name, of="a board")
 
 
 def _require_few_labels(source: str) -> None:
@@ -486,7 +486,7 @@ def unknown_gate(name: str) -> Unknown:
 
 
 def _gate_taken(name: str) -> InvalidArgument:
-    return InvalidArgument("name", "one that is not taken", name, of="a gate")
+    return InvalidArgument("name", "a name that is not taken", name, of="a gate")
 
 
 def _book_name(name: str) -> str:

@@ -501,7 +501,7 @@ class Datasets:
             if epoch.planned.arrived.source == source:
                 raise InvalidArgument(
                     "source",
-                    f"the rows that arrived since; this is what epoch {epoch.guard.epoch.number} is about",
+                    f"the rows that arrived since; these are the rows of epoch {epoch.guard.epoch.number}",
                     shown(source),
                     of="an epoch",
                     reference="docs/theory/epochs.md",
@@ -544,7 +544,7 @@ def book_name_of(name: str, epoch: int) -> str:
 def _require_dataset_name(name: str) -> None:
     require_name(name)
     if name.startswith("board-"):  # Books of boards have such names, and a book is for one account.
-        raise InvalidArgument("name", "one that does not begin with 'board-'", name, of="a dataset")
+        raise InvalidArgument("name", "a name that does not begin with 'board-'", name, of="a dataset")
 
 
 def _unknown(name: str) -> Unknown:
@@ -552,7 +552,7 @@ def _unknown(name: str) -> Unknown:
 
 
 def _taken(name: str) -> InvalidArgument:
-    return InvalidArgument("name", "one that is not taken", name, of="a dataset")
+    return InvalidArgument("name", "a name that is not taken", name, of="a dataset")
 
 
 def _reason(error: Exception) -> str:

@@ -47,8 +47,8 @@ def agnostic(
 
     ``learner(x, labels, tape)`` returns a hypothesis (a text, a number or a tuple) from ``learner_rows``
     rows; ``labelings(x)`` gives every labelling of these rows by the class, one a row of an array, at most
-    ``most_labelings``; ``predict(hypothesis, x)`` labels rows. The learner is tried on all labellings; what
-    does badly on labelled rows is dropped, and what many blocks keep is returned.
+    ``most_labelings``; ``predict(hypothesis, x)`` labels rows. The learner is tried on all labellings.
+    Hypotheses that do badly on labelled rows are dropped, and one that many blocks keep is returned.
 
     Guarantee: two samples give different hypotheses with probability at most ``rho``; the error exceeds the
     least of the class by more than ``accuracy`` with probability at most ``beta``.

@@ -33,7 +33,7 @@ def amplify(
     """An algorithm with replicability ``target`` from one with ``rho`` on ``rows`` rows.
 
     ``algorithm(sample, tape)`` must be ``rho``-replicable on samples of ``rows`` rows and wrong with
-    probability at most ``beta``. A sample is an array, a list, a data frame, or a tuple of such with
+    probability at most ``beta``. A sample is an array, a list, a data frame, or a tuple of these with
     equally many rows.
 
     Guarantee: the returned callable, on ``rows_needed`` rows, gives different outputs for two samples
@@ -253,7 +253,7 @@ def _name(output: Any) -> Hashable:
         return (type(value).__name__, *map(_name, value))
     if isinstance(value, Hashable):
         return value
-    raise InvalidArgument("algorithm", "one whose outputs can be compared", output, of="amplify")
+    raise InvalidArgument("algorithm", "an algorithm whose outputs can be compared", output, of="amplify")
 
 
 def _failure(plan: _Plan, rho: float, beta: float) -> float:

@@ -127,7 +127,7 @@ def choice_design(problem: ChoiceProblem, rho: float, method: str = "best") -> C
         return ChoiceDesign(accuracy, 0.0, 0.0, 1, certain, "only one", ONLY_ONE, 1.0)
     ways = ways_for(problem)
     if method != "best" and method not in ways:
-        raise InvalidArgument("method", f"one for {problem.models} models", method, of="choose")
+        raise InvalidArgument("method", f"a method for {problem.models} models", method, of="choose")
     sizes = {name: ways[name].rows(problem, rho) for name in ways if method in ("best", name)}
     possible = {name: rows for name, rows in sizes.items() if rows is not None}
     if not possible:
@@ -137,7 +137,7 @@ def choice_design(problem: ChoiceProblem, rho: float, method: str = "best") -> C
     best = min(possible, key=lambda name: possible[name])
     width = ways[best].width(problem, possible[best])
     if width is None:
-        raise InvalidArgument("accuracy", "one that can be reached", accuracy, of="choose")
+        raise InvalidArgument("accuracy", "an accuracy that can be reached", accuracy, of="choose")
     return ChoiceDesign(accuracy, rho, beta, possible[best], problem, best, ways[best], width)
 
 
@@ -271,7 +271,7 @@ def amplified_by_means(means: Floats, plan: AmplifiedChoice, tape: Tape) -> int:
     """The same from the mean losses of each block."""
     width = plan.way.width(plan.base, plan.block_rows)
     if width is None:
-        raise InvalidArgument("plan", "one whose blocks are large enough", plan, of="choose")
+        raise InvalidArgument("plan", "a plan whose blocks are large enough", plan, of="choose")
     thresholds = 0.5 + 0.5 * tape.branch("majority").uniforms(_STRINGS)
     for string in range(_STRINGS):
         coins = tape.branch("string").branch(string)

@@ -135,7 +135,7 @@ class ReplicableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         return self.rule_.labels(validate_data(self, X, dtype=np.float64, reset=False))
 
     def rows_needed(self, n_features: int, n_classes: int = 2) -> int:
-        """The rows for which ``rho`` holds in full, with so many columns and labels.
+        """The rows for which ``rho`` holds in full, with these numbers of columns and labels.
 
         Args:
             n_features: How many columns the rows have.
@@ -256,7 +256,7 @@ _BY = "Hopkins, Impagliazzo and Ye 2025"
 
 
 def pointwise_rho(learners: int, classes: int = 2) -> float:
-    """How often two samples give different labels at one point, with so many learners on each side.
+    """How often two samples give different labels at one point, with ``learners`` learners on each side.
 
     Guarantee: at most C(2T, T)/4^T ≤ 1/√(πT) for two classes, and 2x/(1 + x) with x = √((k − 1)/2T) for k.
     Assumes: as :class:`PointwiseClassifier`.
@@ -311,9 +311,9 @@ class PointwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     learners make a weaker ``guarantee_``; ``best_effort=False`` raises ``NotEnoughRows``.
 
     Guarantee: at each point fixed in advance, two samples with the same labels in them and the same tape
-    give different labels with probability at most ``guarantee_.rho``. So a share of fresh points that large
-    differs on average. The label is wrong at a point as often as one learner is, trained on a part. Nothing
-    is promised about all points at once.
+    give different labels with probability at most ``guarantee_.rho``. So on average at most this share
+    of fresh points gets different labels. The label is wrong at a point as often as one learner is, trained
+    on a part. Nothing is promised about all points at once.
     Assumes: rows drawn independently (not checkable); an ``estimator`` that uses no other data.
     Reference: notion: Hopkins, Impagliazzo and Ye 2025; rule and proof: docs/theory/replicable-learning.md.
 

@@ -233,7 +233,7 @@ def correlated_countable(
         if arrival * max(0.0, 1.0 - total) <= tolerance:
             return best
         if stop >= _MOST:
-            asked = "one with all but the tolerance in its first 2²⁸ outcomes"
+            asked = "a law with all but the tolerance in its first 2²⁸ outcomes"
             raise InvalidArgument("law", asked, f"{1.0 - total:.3g} beyond", of=of, reference=_BY_COUNTABLE)
         start, stop = stop, min(2 * stop, stop + _MOST_TOGETHER)
 

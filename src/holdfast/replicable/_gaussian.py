@@ -151,7 +151,7 @@ class GaussianGrid(Record):
 
 @dataclass(frozen=True)
 class GaussianDesign(Design):
-    """The grid for means of so many ``dimension``s."""
+    """The grid for means in ``dimension`` dimensions."""
 
     dimension: int
     grid: GaussianGrid
@@ -350,7 +350,7 @@ def least_eigenvalue_rows(*, accuracy: float, rho: float, beta: float, dimension
 
 @dataclass(frozen=True)
 class EigenvalueDesign(Design):
-    """Cells of ``width`` for the logarithm of the least eigenvalue in so many ``dimension``s."""
+    """Cells of ``width`` for the logarithm of the least eigenvalue in ``dimension`` dimensions."""
 
     dimension: int
     width: float
@@ -530,7 +530,7 @@ def _whitened(x: Any, mean: Any, covariance: Any) -> npt.NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class IdentityDesign(Design):
-    """A window of thresholds in so many ``dimension``s; ``accuracy`` is the distance that must be seen.
+    """A window of thresholds in ``dimension`` dimensions; ``accuracy`` is the distance that must be seen.
 
     Fewer rows keep ``beta`` with a wider window, for the least ρ, to 1/4096, that they allow.
     """

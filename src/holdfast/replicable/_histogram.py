@@ -146,7 +146,7 @@ def _listed(categories: Any, of: str) -> Sequence[Any]:
 
 @dataclass(frozen=True)
 class HistogramDesign(Design):
-    """A lattice of the shares of so many ``categories``, in steps of ``width``."""
+    """A lattice of the shares of ``categories`` categories, in steps of ``width``."""
 
     categories: int
     width: float

@@ -86,7 +86,7 @@ class StandardOptimal:
         ones, zeros = self._shatter.split(self._left, point)
         if not (ones if label else zeros):
             raise InvalidArgument(
-                "label", "one that a remaining hypothesis gives", label, of="StandardOptimal"
+                "label", "a label that a remaining hypothesis gives", label, of="StandardOptimal"
             )
         self._left = ones if label else zeros
         self.mistakes += wrong

@@ -150,7 +150,7 @@ def _plan(size: Any, miss: Any, class_error: Any, accuracy: Any, rho: Any, beta:
         if best is None or choice.rows < best.choice.rows:
             best = _Plan(draws, missed, choice)
     if best is None:
-        raise InvalidArgument("miss", "one that a few draws make small", miss, of=of, reference=_BY)
+        raise InvalidArgument("miss", "a miss that a few draws make small", miss, of=of, reference=_BY)
     return best
 
 
@@ -163,7 +163,9 @@ def _errors(predict: Predict, x: npt.NDArray[Any], y: npt.NDArray[Any], size: An
         labels = y[start : start + at_once].astype(bool)
         fits = table.ndim == 2 and len(table) == len(labels) and 0 < table.shape[1] <= int(size)
         if not fits or (total is not None and total.shape[0] != table.shape[1]):
-            expected = f"one that predicts a table of at most {int(size)} columns, a row for each row of x"
+            expected = (
+                f"a class that predicts a table of at most {int(size)} columns, a row for each row of x"
+            )
             raise InvalidArgument(
                 "representation", expected, table.shape, of="learn_represented", reference=_BY
             )

@@ -87,7 +87,7 @@ def sample_size(name: str, **parameters: object) -> int:
 
 
 def power(name: str, *, rows: int, most: float = 0.49, **parameters: object) -> float | None:
-    """The finest ``accuracy``, up to ``most``, that the named statistic can promise with so many rows.
+    """The finest ``accuracy``, up to ``most``, that the named statistic can promise with ``rows`` rows.
 
     ``parameters`` are those of ``sample_size(name, ...)`` without the accuracy.
 

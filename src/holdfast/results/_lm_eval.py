@@ -152,7 +152,9 @@ def _add(tally: Tally, task: _Task, summary: dict[str, Any], metric: str | None,
     metrics = list(dict.fromkeys(name for line in lines for name in _metrics(line)))
     chosen_metric = _choose("metric", metric, metrics, task)
     if ((summary.get("higher_is_better") or {}).get(task.name) or {}).get(chosen_metric) is False:
-        raise InvalidArgument("metric", "one for which higher is better", chosen_metric, of="read_results")
+        raise InvalidArgument(
+            "metric", "a metric for which higher is better", chosen_metric, of="read_results"
+        )
     documents: set[str] = set()
     missing = []
     for line in lines:
@@ -203,7 +205,7 @@ def _filter(line: dict[str, Any]) -> str:
 def _check_named(what: str, given: str | None, options: list[str]) -> None:
     if given is not None and given not in options:
         listed = names(dict.fromkeys(options))
-        raise InvalidArgument(what, f"one that the file has: {listed}", given, of="read_results")
+        raise InvalidArgument(what, f"a {what} that the file has: {listed}", given, of="read_results")
 
 
 def _choose(what: str, given: str | None, options: list[str], task: _Task) -> str:

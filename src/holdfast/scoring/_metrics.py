@@ -377,7 +377,7 @@ def require_probabilities(predictions: str, metric: str, training: Rows | None, 
     if count:
         called = "A Brier score" if metric == "brier" else f"A {metric}"
         raise QueryRejected(
-            f"{called} is of probabilities, and {predictions} is outside [0, 1] in {count:,} training rows. "
+            f"{called} needs probabilities, and {predictions} is outside [0, 1] in {count:,} training rows. "
             f"Write an expression from 0 to 1, such as least(greatest({predictions}, 0), 1)."
         )
 

@@ -156,7 +156,7 @@ def positive_class(model: Any, target: str, protected: Part, wanted: Any) -> Any
     if labels.ndim != 1 or len(labels) != 2:
         count = "several targets" if labels.ndim != 1 else f"{len(labels)}"
         raise QueryRejected(
-            f"A Brier score is of two classes, and this model has {count}. Score its labels with "
+            f"A Brier score needs two classes, and this model has {count}. Score its labels with "
             "metric='accuracy', or the probability of one class as an array against a column that is 0 or 1."
         )
     if not comparable(kind_of_values(labels), protected.rows.schema[target].kind):

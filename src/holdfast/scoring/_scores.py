@@ -434,7 +434,7 @@ def _of_array(
     if probable and not np.all((given >= 0.0) & (given <= 1.0)):
         called = "A Brier score" if metric == "brier" else f"A {metric}"
         raise QueryRejected(
-            f"{called} is of probabilities: give numbers from 0 to 1, how likely it is that "
+            f"{called} needs probabilities: give numbers from 0 to 1 that say how likely it is that "
             f"{target} is {1 if scale.positive is None else quoted(scale.positive)}."
         )
     identity = hashlib.sha256(given.dtype.str.encode() + given.tobytes()).hexdigest()
@@ -555,7 +555,7 @@ def _try_on_training(question: ScoreQuestion, training: Part) -> None:
         if not (numbers and np.all((predicted >= -1e-6) & (predicted <= 1 + 1e-6))):
             called = "Brier score" if question.metric == "brier" else question.metric
             raise QueryRejected(
-                f"A {called} is of probabilities, and predict_proba returned values that are not numbers "
+                f"A {called} needs probabilities, and predict_proba returned values that are not numbers "
                 "from 0 to 1 for training rows. Nothing was charged."
             )
     else:

@@ -30,7 +30,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -350,7 +350,8 @@ class Turns:
                     break
 
 
-_API_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+_API_HEADERS = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
+_API_HEADER_NAMES = frozenset(name for name, _ in _API_HEADERS)
 _CLOSE = {"Connection": "close"}
 _WRITING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 # Refused requests cost their sender nothing, so they are counted. Long ones take longer to refuse.
@@ -622,9 +623,8 @@ def _with_headers(send: Send) -> Send:
 
     async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in _API_HEADERS.items():
-                headers[name] = value
+            others = (pair for pair in message.get("headers", ()) if pair[0] not in _API_HEADER_NAMES)
+            message["headers"] = [*others, *_API_HEADERS]
         await send(message)
 
     return sent

@@ -22,6 +22,7 @@ from holdfast.coding import PRECISE_NATS
 from holdfast.engines import shown
 from holdfast.errors import HoldfastError
 from holdfast.guard import Answer
+from holdfast.records import plain
 from holdfast.registry import Arrived, Dataset, Person, Policy, Service, Unknown, named
 from holdfast.server._observation import count_outcomes, watch_answers
 from holdfast.server._requests import (
@@ -37,6 +38,8 @@ from holdfast.server._routing import KNOWN, TheService, Who, in_place
 
 router = APIRouter(prefix="/v1/datasets")
 
+# A forecast of so many questions takes a tenth of a second.
+_MOST_AFTER = 10_000
 _IdempotencyKey = Annotated[str, Header(alias="Idempotency-Key", max_length=200)]
 
 
@@ -55,9 +58,18 @@ def datasets(service: TheService, person: Who) -> list[dict[str, Any]]:
 
 
 @router.get("/{name}")
-def dataset(name: str, service: TheService, person: Who) -> dict[str, Any]:
-    """One dataset: its columns, its promise, what is spent and what is left."""
-    return described(service, person, name)
+def dataset(
+    name: str,
+    service: TheService,
+    person: Who,
+    after: Annotated[int | None, Query(ge=0, le=_MOST_AFTER)] = None,
+) -> dict[str, Any]:
+    """One dataset: its columns, its promise, what is spent and what is left. With ``after`` also the
+    half-width that a share is expected to have after that many more questions."""
+    if after is None:
+        return described(service, person, name)
+    half_width = plain(service.dataset(person, name).guard.left.share_half_width_after(after))
+    return {**described(service, person, name), "share_half_width_after": half_width}
 
 
 # These two routes are the busiest. They return a finished response, so the framework need not convert it.

@@ -219,6 +219,7 @@ class Dataset(BaseModel):
     surprises: int | None
     total: _Number
     share_half_width: _Number
+    share_half_width_after: _Number = None
     share: float | None
     share_left: float | None
     share_unit: str

@@ -115,6 +115,8 @@ def explain(notion: Notion, to: str | type[Notion], **context: object) -> Path:
     if several:
         # Each open parameter multiplies the search: paths with many of them are not worth the wait.
         routes = [route for route in routes if _open(route, at) <= _MOST_OPEN]
+    # A path that needs a number which the caller did not give can only report that.
+    routes = [route for route in routes if _has_all(route, at)] or routes
     # A path that does not use a parameter which the caller gave answers another question.
     most = max((_given(route, at) for route in routes), default=0)
     routes = [route for route in routes if _given(route, at) == most]
@@ -141,6 +143,11 @@ def explain(notion: Notion, to: str | type[Notion], **context: object) -> Path:
         rows=at["n"] * factor if "n" in at else None,
         advice=advice(notion, start, target, at.get("n"), reach) if vacuous else (),
     )
+
+
+def _has_all(route: Route, at: Mapping[str, Any]) -> bool:
+    """Whether the context has every number that the steps of a route need."""
+    return all(name in at for arrow in route for name in arrow.needs)
 
 
 def _given(route: Route, at: Mapping[str, Any]) -> int:

@@ -303,7 +303,7 @@ class CodeStrategy:
         require_one_rate(account.learned, question.rate)
         if not question.rate > self.bias:
             raise QueryRejected(
-                f"A rate of {question.rate:g} is not above {self.bias:.3g}, how far these rows are from "
+                f"A rate of {question.rate:g} must be above {self.bias:.3g}, the distance of these rows from "
                 "independent units. Ask with a larger rate."
             )
         level = claim_level(account, question.rate - self.bias)

@@ -108,7 +108,7 @@ class CodeAnswerer:
 def _count(question: AttackQuestion, rows: Rows) -> int:
     values = question(rows)
     if not np.isin(values, (0.0, 1.0)).all():
-        raise InvalidArgument("question", "one whose values are 0 and 1", values, of="CodeAnswerer")
+        raise InvalidArgument("question", "a question whose values are 0 and 1", values, of="CodeAnswerer")
     return int(values.sum())
 
 

@@ -81,7 +81,7 @@ function showPeople() {
   });
   $("token-list").replaceChildren(rows.length
     ? table("Tokens, the newest first", ["Who", "Role", "Reaches", "Valid", ""], rows)
-    : nothing("There is no token for what this one reaches."));
+    : nothing("Nobody has a token for what your token reaches."));
 }
 
 function startChanging(token, opener) {
@@ -113,7 +113,7 @@ async function changeToken() {
   stopChanging();
   await loadPeople();
   $("people").querySelector("summary").focus();
-  return `The token of ${account(token)} was changed. It holds from its next request on.`;
+  return `The token of ${account(token)} was changed. The change applies from its next request on.`;
 }
 
 async function revoke(token) {

@@ -111,7 +111,7 @@ function finalistBox(board, entry) {
       const others = finalists.filter((key) => key !== entry.key);
       await call("PUT", `/boards/${board.name}/finalists`, { submissions: box.checked ? [...others, entry.key] : others });
       entry.finalist = box.checked;
-      tell($("board-status"), box.checked ? `${shortKey(entry)} is one of your finalists.` : `${shortKey(entry)} is no finalist any more.`);
+      tell($("board-status"), box.checked ? `${shortKey(entry)} is one of your finalists.` : `${shortKey(entry)} is not a finalist any more.`);
     } catch (error) {
       box.checked = entry.finalist;
       tell($("board-status"), error.message, true);

@@ -108,7 +108,7 @@ async function refresh() {
   }));
   $("held").textContent = dataset.promise === "each"
     ? `Each interval by itself holds with probability ${dataset.confidence}.`
-    : `With probability ${dataset.confidence} every interval holds, together with all others.`;
+    : `With probability ${dataset.confidence} all intervals of the account hold.`;
   showEpochs(dataset);
   showLeft(dataset);
   showOwner(dataset);
@@ -181,8 +181,8 @@ function curvePrice(preview) {
 
 function tablePrice(question) {
   return results.isHistogram(question)
-    ? "A histogram is read off cdf(…) of the same expression. It costs what that costs, and nothing if that was asked before."
-    : "A table asks one question for each value, all together. Those that were asked before cost nothing.";
+    ? "A histogram is computed from cdf(…) of the same expression. It costs the same, and nothing if the cdf was asked before."
+    : "A table asks one question for each value, all together. Questions that were asked before cost nothing.";
 }
 
 function clearOutcome() {
@@ -263,7 +263,7 @@ async function verify() {
   const checked = await call("GET", `/datasets/${address}/verify`);
   $("verified").className = checked.whole ? "good" : "bad";
   $("verified").textContent = checked.whole
-    ? `Whole: ${count(checked.lines)} lines, ${amount(checked.spent, checked.unit)}, signed.`
+    ? `Intact: ${count(checked.lines)} lines, ${amount(checked.spent, checked.unit)}, signed.`
     : checked.problems.map((problem) => `${problem.kind} at line ${problem.line}: ${problem.words}`).join("; ");
 }
 

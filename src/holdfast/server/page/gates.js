@@ -90,7 +90,7 @@ function drawLine(gate, drawing, caption) {
   });
   drawing.replaceChildren(...parts);
   const left = gate.versions.length - shown.length;
-  caption.textContent = "Each step is a promotion. Its label says by more than how much the version is better, and which submission it was. " +
+  caption.textContent = "Each step is a promotion. Its label says which submission it was, and its margin: the version is better by more than this. " +
     (left > 0 ? `The newest ${shown.length} of ${gate.versions.length} versions. ` : "") +
     (gate.promise === "family" ? "Margins add up." : "Each margin is certified by itself; their sum is not.");
 }

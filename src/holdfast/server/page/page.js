@@ -94,7 +94,7 @@ function showPlaces() {
     $(`${kind}-places`).hidden = own.length === 0 && !(KINDS[kind].none && kindsFor(session.me.role).includes(kind));
     $(`${kind}-list`).replaceChildren(...fitting.map(placeItem));
     if (!own.length && KINDS[kind].none) $(`${kind}-list`).append(element("li", KINDS[kind].none, { class: "quiet" }));
-    else if (!fitting.length) $(`${kind}-list`).append(element("li", "None has this in its name.", { class: "quiet" }));
+    else if (!fitting.length) $(`${kind}-list`).append(element("li", "No name contains this text.", { class: "quiet" }));
   }
   markPlace();
 }

@@ -120,8 +120,8 @@ function histogram(reply) {
   return makeFigure(
     `${reply.query} in ${bins.length} bins. The largest is ${largest.group[0]}, with a share of ` +
       `${beside(largest.answer.value, largest.answer)} in the interval ${interval(largest.answer)}. The table below has all bins.`,
-    "Each bar is the share of rows in a bin, with its interval. All bins are drawn equally wide. They are read off the " +
-      "distribution, which was asked once: other bins of it cost nothing.",
+    "Each bar is the share of rows in a bin, with its interval. All bins are drawn equally wide. They are computed from one " +
+      "answer about the whole distribution, so other bins of it cost nothing.",
     (drawing) => drawBins(bins, drawing),
   );
 }
