@@ -233,10 +233,10 @@ def _changes(connection: Any) -> int:
 
 
 def _unusable(error: Exception) -> StoreError:
-    kind = "does not answer" if isinstance(error, Unreachable) else f"({type(error).__name__})"
+    reason = "the database does not answer" if isinstance(error, Unreachable) else type(error).__name__
     return StoreError(
-        f"What the service keeps about tokens and tables cannot be read or written {kind}. Look at the disk "
-        "and at the database, then try again: whether the last change was made is in the list."
+        f"What the service keeps about tokens and tables cannot be read or written ({reason}). Look at the "
+        "disk and at the database, then try again: whether the last change was made is in the list."
     )
 
 
