@@ -223,7 +223,7 @@ def test_what_other_libraries_say_is_reduced_to_who_says_it(form):
     text = stream.getvalue()
     assert "41234" not in text
     assert len(text.splitlines()) == 5
-    for words in ("Invalid request from", "ValueError", "RuntimeWarning", "two lines"):
+    for words in ("the library duckdb", "Invalid request from", "ValueError", "RuntimeWarning", "two lines"):
         assert words in text
 
 
