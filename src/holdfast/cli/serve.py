@@ -12,7 +12,6 @@ from importlib import resources
 from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlsplit, urlunsplit
 
 import click
 from click.core import ParameterSource
@@ -20,6 +19,7 @@ from rich.console import Console
 
 from holdfast.cli._output import print_data
 from holdfast.cli.account import Given, account_options, book_place, opened_account
+from holdfast.cli.books import books_password_file, with_password
 from holdfast.errors import HoldfastError, QueryRejected
 
 if TYPE_CHECKING:
@@ -47,13 +47,7 @@ _WITNESS_SECONDS = 60
     show_envvar=True,
     help="A PostgreSQL URL for the account books, for several processes or machines.",
 )
-@click.option(
-    "--books-password-file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    envvar="HOLDFAST_BOOKS_PASSWORD_FILE",
-    show_envvar=True,
-    help="A file with the password for --books. Everyone on the machine could read a password in a command.",
-)
+@books_password_file
 @click.option(
     "--allow-source",
     "allow",
@@ -170,7 +164,7 @@ def serve(
     # Files that are written from here on can be read by their owner only.
     os.umask(0o077)
     if books is not None:
-        books = _with_password(books, books_password_file)
+        books = with_password(books, books_password_file)
         _require_books(books)
     with ExitStack() as at_end:
         at_end.enter_context(stopped_by_signal())
@@ -253,21 +247,6 @@ def _require_books(books: str) -> None:
             f"No account book can be opened in {shown(books)}, the address in --books. Check the address "
             "and the password, and that the database is running."
         ) from None
-
-
-def _with_password(books: str, file: Path | None) -> str:
-    """The address with the password from a file in it."""
-    if file is None:
-        return books
-    parts = urlsplit(books)
-    password = file.read_text(encoding="utf-8").strip("\r\n")
-    if not password or parts.password:
-        raise click.UsageError(
-            "--books-password-file must contain a password, and then --books must not contain one."
-        )
-    machine = parts.netloc.rpartition("@")[2]
-    person = f"{parts.username or ''}:{quote(password, safe='')}@"
-    return urlunsplit(parts._replace(netloc=f"{person}{machine}"))
 
 
 def _hold_against_marks(service: Service, restored: tuple[str, ...]) -> None:
