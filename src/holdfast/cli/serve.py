@@ -163,6 +163,7 @@ def serve(
 
     # Files that are written from here on can be read by their owner only.
     os.umask(0o077)
+    _require_addresses(allow)
     if books is not None:
         books = with_password(books, books_password_file)
         _require_books(books)
@@ -177,8 +178,16 @@ def serve(
         settings = Settings(
             home, sources, books, allow, key, sign_in, log_level, log_format, drain, per_address, workers
         )
+        lost_key = _lost_key(home, key)
         service = settings.service(replace_key=replace_key)
         at_end.callback(service.close)
+        if lost_key is not None:
+            click.echo(
+                f"There was no signing key at {lost_key}, but there are account books. A new key was made. "
+                "Earlier receipts do not match it. If you have the old key, stop the service and put it "
+                "back: docs/guides/runbook.md, Lost key.",
+                err=True,
+            )
         _hold_against_marks(service, restored)
         tokens = _demonstration(service) if demo else _first_owner(service)
         if witness is not None:
@@ -228,6 +237,24 @@ def _witnessed(path: Path, service: Service) -> Iterator[None]:
         stop.set()
         thread.join()
         note()
+
+
+def _require_addresses(allow: tuple[str, ...]) -> None:
+    """Refuse what no address of a database begins with: it would allow nothing, and nobody would notice."""
+    from holdfast.engines import is_database
+
+    for text in allow:
+        if not is_database(text):
+            raise click.UsageError(
+                f"--allow-source must be the beginning of an address of a database, such as "
+                f"postgresql://db.example/town. Got {text}."
+            )
+
+
+def _lost_key(home: Path, key: Path | None) -> Path | None:
+    """The place of the signing key if it is missing there, though the folder has account books."""
+    place = home / "key" if key is None else key
+    return place if not place.exists() and any((home / "books").glob("*.holdfast")) else None
 
 
 def _require_books(books: str) -> None:
