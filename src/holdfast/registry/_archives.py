@@ -566,11 +566,9 @@ def _missing_tables(staged: Path, tables: Path) -> list[str]:
     registered += [json.loads(arrived)["source"] for name, arrived in later if name not in deleted]
     registered += [source for (source,) in rows_of(boards, "SELECT source FROM boards")]
     files = {source for source in registered if "://" not in source}
-    return sorted(source for source in files if not _is_table(tables / source, tables))
-
-
-def _is_table(path: Path, tables: Path) -> bool:
-    return path.is_file() and path.is_relative_to(tables)
+    # Earlier versions registered the whole path of a file.
+    there = {text for name, path in _members(tables) for text in (name, str(path.resolve()))}
+    return sorted(files - there)
 
 
 def _add_tables(archive: tarfile.TarFile, tables: Path) -> list[dict[str, Any]]:
