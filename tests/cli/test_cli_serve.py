@@ -197,6 +197,28 @@ def test_the_password_of_the_books_comes_from_a_file(holdfast, tmp_path, monkeyp
     assert sent == []
 
 
+def test_a_source_that_is_no_address_is_refused(holdfast, tmp_path):
+    status, _, err = holdfast(
+        "serve", str(tmp_path / "home"), "--port", "0", "--allow-source", "db.example/town"
+    )
+    assert status == 2
+    assert "--allow-source must be the beginning of an address" in said(err)
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_lost_key_is_named_at_the_start(tmp_path):
+    home = tmp_path / "home"
+    service = Service(home)
+    pd.DataFrame({"x": np.arange(1_000) / 1_000}).to_parquet(service.sources / "t.parquet")
+    service.datasets.register("t", "t.parquet", Policy())
+    service.close()
+    process, _ = start(str(home))
+    assert "no signing key" not in stop(process)[2]
+    (home / "key").unlink()
+    process, _ = start(str(home))
+    assert f"There was no signing key at {home / 'key'}" in stop(process)[2]
+
+
 def test_books_come_from_the_environment(holdfast, tmp_path, monkeypatch):
     monkeypatch.setenv("HOLDFAST_BOOKS", "postgresql://me:secret@/x?host=/nowhere")
     status, _, err = holdfast("serve", str(tmp_path / "home"), "--port", "0")

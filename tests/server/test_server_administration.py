@@ -227,6 +227,51 @@ def test_states_and_terms_survive_backup_and_restore(owner, service, tmp_path_fa
     again.close()
 
 
+def test_registrations_and_epochs_are_acts(owner, service, rng):
+    for number in range(2):
+        rows = pd.DataFrame({"x": rng.random(500)})
+        rows.to_parquet(service.sources / f"new-{number}.parquet")
+    (service.sources / "v1.csv").write_text("task,score\n" + "\n".join(f"t{n},1" for n in range(30)))
+    pd.DataFrame({"id": range(400), "y": rng.integers(0, 2, 400)}).to_csv(
+        service.sources / "new.csv", index=False
+    )
+    assert owner("POST", "/datasets", {"name": "new", "source": "new-0.parquet"}).status_code == 201
+    assert owner("POST", "/datasets", {"name": "again", "source": "new-0.parquet"}).status_code == 422
+    assert owner("POST", "/datasets/new/epochs", {"source": "new-1.parquet"}).status_code == 201
+    assert owner("POST", "/boards", {"name": "new", "source": "new.csv", "target": "y"}).status_code == 201
+    assert owner("POST", "/gates", {"name": "new", "source": "v1.csv", "incumbent": "v1"}).status_code == 201
+    assert owner("POST", "/gates", {"name": "new", "source": "v1.csv", "incumbent": "v1"}).status_code == 422
+    lines = owner("GET", "/administration").json()["acts"]
+    about = [
+        (line["act"], next(line[kind] for kind in ("dataset", "board", "gate") if kind in line))
+        for line in lines
+    ]
+    assert about == [("register", "new"), ("open epoch", "new@2"), ("register", "new"), ("register", "new")]
+    assert {line["by"] for line in lines} == {"/owner"}
+
+
+def test_nothing_is_registered_without_its_line(owner, service, monkeypatch):
+    def full(*_, **__):
+        raise BookError("The disk is full.")
+
+    pd.DataFrame({"x": range(500)}).to_parquet(service.sources / "new.parquet")
+    monkeypatch.setattr(service.administration, "record", full)
+    assert owner("POST", "/datasets", {"name": "new", "source": "new.parquet"}).status_code == 503
+    assert "new" not in service.datasets.names()
+    monkeypatch.undo()
+    assert owner("POST", "/datasets", {"name": "new", "source": "new.parquet"}).status_code == 201
+
+
+def test_an_act_on_a_book_that_cannot_be_used_leaves_no_line(owner, service):
+    def away(name):
+        raise BookError("The book is away.")
+
+    with pytest.MonkeyPatch.context() as books:
+        books.setattr(type(service.places), "book", lambda self, name, **_: away(name))
+        assert owner("POST", "/datasets/other/archive").status_code == 503
+    assert acts(owner) == []
+
+
 def test_the_book_of_acts_is_whole_and_signed(owner, service, tmp_path):
     owner("POST", "/tokens", {"name": "eve", "role": "analyst"})
     owner("POST", "/datasets/other/close")

@@ -245,6 +245,47 @@ def test_tables_may_be_left_out_and_lie_elsewhere(home, tmp_path):
     ]
 
 
+def test_tables_that_are_not_found_are_listed(home, tmp_path):
+    tables = tmp_path / "tables"
+    shutil.move(home / "data", tables)
+    assert back_up(home, tmp_path / "whole.tar", sources=tables).left_out == ()
+    saved = back_up(home, tmp_path / "saved.tar")
+    assert [name.partition(" ")[0] for name in saved.left_out] == ["other.parquet", "people.csv", "y.csv"]
+    done = run("backup", str(home), str(tmp_path / "said.tar"))
+    assert "Not in it: people.csv" in done.stdout
+
+
+def test_a_key_outside_the_folder_is_saved_and_restored(home, tmp_path):
+    key = SigningKey.at(home / "key").public
+    (home / "key").rename(tmp_path / "key")
+    refused = run("backup", str(home), str(tmp_path / "saved.tar"))
+    assert refused.returncode == 2
+    assert "--key" in refused.stderr
+    done = run("backup", str(home), str(tmp_path / "saved.tar"), "--key", str(tmp_path / "key"))
+    assert done.returncode == 0, done.stderr
+    assert restore(tmp_path / "saved.tar", tmp_path / "new", public_key=key).key == key
+    assert SigningKey.at(tmp_path / "new" / "key").public == key
+
+
+def test_the_password_of_the_books_comes_from_a_file(home, tmp_path, database):
+    Service(home, books=database).close()
+    (tmp_path / "password").write_text("secret\n")
+    books = ("--books", database.replace("postgres:@", "postgres@"))
+    password = ("--books-password-file", str(tmp_path / "password"))
+    done = run("backup", str(home), str(tmp_path / "saved.tar"), *books, *password)
+    assert done.returncode == 0, done.stderr
+    done = run("restore", str(tmp_path / "saved.tar"), str(tmp_path / "new"), *books, *password)
+    assert done.returncode == 0, done.stderr
+    twice = ("--books", database.replace("postgres:@", "postgres:another@"))
+    for command in (
+        ("backup", home, tmp_path / "again.tar"),
+        ("restore", tmp_path / "saved.tar", tmp_path / "b"),
+    ):
+        refused = run(*map(str, command), *twice, *password)
+        assert refused.returncode == 2
+        assert "must not contain one" in refused.stderr
+
+
 def test_an_export_of_a_restored_book_is_the_same(home, tmp_path):
     key = SigningKey.at(home / "key")
     restore(saved(home, tmp_path), tmp_path / "new")

@@ -11,9 +11,11 @@ import shutil
 import signal
 import warnings
 from pathlib import Path
+from threading import Event
 
 import httpx
 import pytest
+from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 from server_operated import free_port, operated, stop
 
@@ -223,7 +225,7 @@ def test_what_other_libraries_say_is_reduced_to_who_says_it(form):
     text = stream.getvalue()
     assert "41234" not in text
     assert len(text.splitlines()) == 5
-    for words in ("Invalid request from", "ValueError", "RuntimeWarning", "two lines"):
+    for words in ("the library duckdb", "Invalid request from", "ValueError", "RuntimeWarning", "two lines"):
         assert words in text
 
 
@@ -287,6 +289,23 @@ def test_a_service_without_books_or_disk_or_about_to_stop_is_not_ready(set_up, t
         reply = when_ready(running, 503)
         assert "draining" in reply.json()["checks"]
         assert running.call("GET", "/live").status_code == 200  # Still here, for those who ask.
+
+
+def test_readiness_names_the_check_that_hangs(service, monkeypatch):
+    app = create_app(service)
+    over = Event()
+    monkeypatch.setitem(app.state.readiness.checks, "books", lambda: over.wait(60) and None)
+    with TestClient(app) as client:
+        reply = client.get("/v1/ready")
+        over.set()
+    assert reply.status_code == 503
+    unfinished = "not finished within 2 s"
+    assert reply.json()["checks"] == {
+        "disk": "ok",
+        "books": unfinished,
+        "datasets": unfinished,
+        "service": unfinished,
+    }
 
 
 def _forget(home, name):

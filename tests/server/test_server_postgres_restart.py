@@ -111,6 +111,15 @@ def test_a_restart_under_load_loses_nothing_and_pays_nothing_twice(cluster, tmp_
     service.close()
 
 
+def test_a_database_that_is_away_is_named_in_plain_words(cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr(Database.run, "__kwdefaults__", {"patience": 1.0})
+    service = Service(tmp_path, books=cluster.get_uri())
+    control(cluster, "-m", "fast", "stop")
+    with pytest.raises(StoreError, match=r"written \(the database does not answer\)\. Look"):
+        service.tokens.all()
+    service.close()
+
+
 def test_a_line_whose_fate_is_unknown_is_looked_up_before_it_is_sent_again(cluster):
     """The connection is lost after the line was written, and once before."""
     book = Book(cluster.get_uri())

@@ -36,6 +36,13 @@ claim = "groups"
 value = "keepers"
 role = "owner"
 reach = "dataset:other"
+
+[[allow]]
+claim = "groups"
+value = "lab"
+role = "analyst"
+reach = "dataset:other"
+team = "lab"
 """
 
 
@@ -300,6 +307,35 @@ async def test_a_proxy_is_believed_by_its_secret_only(serving):
         assert (me["name"], me["role"]) == ("bob", "analyst")
         nobody = {**right, "X-Forwarded-Groups": ""}
         assert (await client.get("/v1/me", headers=nobody)).status_code == 401
+
+
+@pytest.mark.anyio
+async def test_the_share_of_each_rule_is_that_of_its_own_team(serving):
+    """Otherwise a person in two groups would not be bound by the share of the second one's team."""
+    service, transport = serving
+    owner = service.tokens.issue("olga", role="owner")[1]
+    service.administration.change_terms(owner, "other", shares={"lab": 0.001})
+    headers = {
+        "X-Forwarded-User": "bob",
+        "X-Forwarded-Groups": "analysts, lab",
+        "X-Holdfast-Proxy": PROXY_SECRET,
+    }
+    async with httpx.AsyncClient(transport=transport, base_url=URL, headers=headers) as client:
+        refused = await client.post("/v1/datasets/other/questions", json={"query": "share(x > 0.5)"})
+        answered = await client.post("/v1/datasets/people/questions", json={"query": "share(age > 40)"})
+    assert refused.json()["type"] == "urn:holdfast:budget-spent", refused.text
+    assert answered.status_code == 200
+    assert list(service.datasets.get("people").guard.balance.people) == ["town/bob"]
+
+
+@pytest.mark.parametrize(("one", "other"), [("a/b", "ab"), ("a" * 150 + "1", "a" * 150 + "2"), ("a\t", "a")])
+def test_two_people_have_two_names(tmp_path, file, one, other):
+    service = Service(tmp_path / "home", sign_in=file)
+    sent = {"x-holdfast-proxy": PROXY_SECRET, "x-forwarded-groups": "analysts"}
+    people = [service.sign_in.forwarded({**sent, "x-forwarded-user": name}) for name in (one, other)]
+    assert people[0].account != people[1].account
+    assert all(len(person.name) <= 100 and "/" not in person.name for person in people)
+    service.close()
 
 
 @pytest.mark.parametrize(

@@ -384,4 +384,7 @@ def _about(act: dict[str, Any]) -> str:
     if "token" in act:
         token = act["token"]
         return f"{token['team']}/{token['name']} ({token['role']}, {token['dataset']})"
+    for kind in ("board", "gate"):
+        if kind in act:
+            return f"{kind}:{act[kind]}"
     return str(act.get("dataset", act.get("of", "")))

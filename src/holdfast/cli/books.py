@@ -9,6 +9,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote, urlsplit, urlunsplit
 
 import click
 from rich.console import Console
@@ -260,23 +261,61 @@ def migrate(books: tuple[Path, ...], dry_run: bool, as_json: bool) -> None:
 _books = click.option(
     "--books",
     envvar="HOLDFAST_BOOKS",
+    show_envvar=True,
     help="The PostgreSQL URL of the account books, as for `holdfast serve`.",
 )
+books_password_file = click.option(
+    "--books-password-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    envvar="HOLDFAST_BOOKS_PASSWORD_FILE",
+    show_envvar=True,
+    help="A file with the password for --books. Everyone on the machine could read a password in a command.",
+)
+
+
+def with_password(books: str, file: Path | None) -> str:
+    """The address with the password from a file in it."""
+    if file is None:
+        return books
+    parts = urlsplit(books)
+    password = file.read_text(encoding="utf-8").strip("\r\n")
+    if not password or parts.password:
+        raise click.UsageError(
+            "--books-password-file must contain a password, and then --books must not contain one."
+        )
+    machine = parts.netloc.rpartition("@")[2]
+    person = f"{parts.username or ''}:{quote(password, safe='')}@"
+    return urlunsplit(parts._replace(netloc=f"{person}{machine}"))
 
 
 @click.command()
 @click.argument("home", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @_books
+@books_password_file
 @click.option(
     "--sources",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="The folder of tables, if it is not HOME/data.",
 )
+@click.option(
+    "--key",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    envvar="HOLDFAST_KEY",
+    show_envvar=True,
+    help="The file of the signing key, if it is not HOME/key.",
+)
 @click.option("--without-data", is_flag=True, help="Leave the tables out; keep copies of them yourself.")
 @json_option
 def backup(
-    home: Path, file: Path, books: str | None, sources: Path | None, without_data: bool, as_json: bool
+    home: Path,
+    file: Path,
+    books: str | None,
+    books_password_file: Path | None,
+    sources: Path | None,
+    key: Path | None,
+    without_data: bool,
+    as_json: bool,
 ) -> None:
     """Save the service in HOME to FILE while it runs: account books, key, tokens, registrations and tables.
 
@@ -284,7 +323,9 @@ def backup(
     """
     from holdfast.server import back_up
 
-    saved = back_up(home, file, books=books, sources=sources, data=not without_data)
+    if books is not None:
+        books = with_password(books, books_password_file)
+    saved = back_up(home, file, books=books, sources=sources, key=key, data=not without_data)
     if as_json:
         print_data(saved.to_dict())
         return
@@ -302,6 +343,7 @@ def backup(
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("home", type=click.Path(path_type=Path))
 @_books
+@books_password_file
 @click.option("--key", "public_key", help="The public key of the service, as its users have it: ed25519:…")
 @click.option(
     "--witness",
@@ -315,6 +357,7 @@ def restore(
     file: Path,
     home: Path,
     books: str | None,
+    books_password_file: Path | None,
     public_key: str | None,
     witnesses: tuple[Path, ...],
     as_json: bool,
@@ -328,6 +371,8 @@ def restore(
     from holdfast.ledger import read_witness
     from holdfast.server import restore as restore_service
 
+    if books is not None:
+        books = with_password(books, books_password_file)
     checkpoints = [checkpoint for path in witnesses for checkpoint in read_witness(path)]
     restored = restore_service(file, home, books=books, public_key=public_key, seen=checkpoints)
     if as_json:

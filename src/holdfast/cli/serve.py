@@ -12,7 +12,6 @@ from importlib import resources
 from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlsplit, urlunsplit
 
 import click
 from click.core import ParameterSource
@@ -20,6 +19,7 @@ from rich.console import Console
 
 from holdfast.cli._output import print_data
 from holdfast.cli.account import Given, account_options, book_place, opened_account
+from holdfast.cli.books import books_password_file, with_password
 from holdfast.errors import HoldfastError, QueryRejected
 
 if TYPE_CHECKING:
@@ -47,13 +47,7 @@ _WITNESS_SECONDS = 60
     show_envvar=True,
     help="A PostgreSQL URL for the account books, for several processes or machines.",
 )
-@click.option(
-    "--books-password-file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    envvar="HOLDFAST_BOOKS_PASSWORD_FILE",
-    show_envvar=True,
-    help="A file with the password for --books. Everyone on the machine could read a password in a command.",
-)
+@books_password_file
 @click.option(
     "--allow-source",
     "allow",
@@ -170,8 +164,9 @@ def serve(
 
     # Files that are written from here on can be read by their owner only.
     os.umask(0o077)
+    _require_addresses(allow)
     if books is not None:
-        books = _with_password(books, books_password_file)
+        books = with_password(books, books_password_file)
         _require_books(books)
     with ExitStack() as at_end:
         at_end.enter_context(stopped_by_signal())
@@ -184,8 +179,16 @@ def serve(
         settings = Settings(
             home, sources, books, allow, key, sign_in, log_level, log_format, drain, per_address, workers
         )
+        lost_key = _lost_key(home, key)
         service = settings.service(replace_key=replace_key)
         at_end.callback(service.close)
+        if lost_key is not None:
+            click.echo(
+                f"There was no signing key at {lost_key}, but there are account books. A new key was made. "
+                "Earlier receipts do not match it. If you have the old key, stop the service and put it "
+                "back: docs/guides/runbook.md, Lost key.",
+                err=True,
+            )
         _hold_against_marks(service, restored)
         tokens = _demonstration(service) if demo else _first_owner(service)
         if witness is not None:
@@ -237,6 +240,24 @@ def _witnessed(path: Path, service: Service) -> Iterator[None]:
         note()
 
 
+def _require_addresses(allow: tuple[str, ...]) -> None:
+    """Refuse what no address of a database begins with: it would allow nothing, and nobody would notice."""
+    from holdfast.engines import is_database
+
+    for text in allow:
+        if not is_database(text):
+            raise click.UsageError(
+                f"--allow-source must be the beginning of an address of a database, such as "
+                f"postgresql://db.example/town. Got {text}."
+            )
+
+
+def _lost_key(home: Path, key: Path | None) -> Path | None:
+    """The place of the signing key if it is missing there, though the folder has account books."""
+    place = home / "key" if key is None else key
+    return place if not place.exists() and any((home / "books").glob("*.holdfast")) else None
+
+
 def _require_books(books: str) -> None:
     """Check the database of books at the start, because every registration needs it."""
     from holdfast.engines import shown
@@ -254,21 +275,6 @@ def _require_books(books: str) -> None:
             f"No account book can be opened in {shown(books)}, the address in --books. Check the address "
             "and the password, and that the database is running."
         ) from None
-
-
-def _with_password(books: str, file: Path | None) -> str:
-    """The address with the password from a file in it."""
-    if file is None:
-        return books
-    parts = urlsplit(books)
-    password = file.read_text(encoding="utf-8").strip("\r\n")
-    if not password or parts.password:
-        raise click.UsageError(
-            "--books-password-file must contain a password, and then --books must not contain one."
-        )
-    machine = parts.netloc.rpartition("@")[2]
-    person = f"{parts.username or ''}:{quote(password, safe='')}@"
-    return urlunsplit(parts._replace(netloc=f"{person}{machine}"))
 
 
 def _hold_against_marks(service: Service, restored: tuple[str, ...]) -> None:

@@ -50,8 +50,15 @@ from holdfast.records import Record
 from holdfast.registry._boards import BOARDS_SCHEMA, GATES_SCHEMA
 from holdfast.registry._datasets import DATASETS_SCHEMA, Datasets, book_name_of
 from holdfast.registry._people import TOKENS_SCHEMA, Person
-from holdfast.registry._policy import EPOCHS_SCHEMA, STATES_SCHEMA, Arrived, Planned, Policy
-from holdfast.registry._storage import Conflict, Places, PostgresStore, SqliteStore, require_name
+from holdfast.registry._policy import DELETED, EPOCHS_SCHEMA, STATES_SCHEMA, Arrived, Planned, Policy
+from holdfast.registry._storage import (
+    Conflict,
+    Places,
+    PostgresStore,
+    SqliteStore,
+    require_name,
+    rows_of,
+)
 
 if TYPE_CHECKING:  # A service makes its bundles, so it is not imported here.
     from holdfast.registry._service import Administration
@@ -417,7 +424,13 @@ class Restored(Record):
 
 
 def back_up(
-    home: Path, file: Path, *, books: str | None = None, sources: Path | None = None, data: bool = True
+    home: Path,
+    file: Path,
+    *,
+    books: str | None = None,
+    sources: Path | None = None,
+    key: Path | None = None,
+    data: bool = True,
 ) -> Backup:
     """Write a backup of the service in ``home`` to ``file``, which must not exist. The service may run.
 
@@ -429,14 +442,16 @@ def back_up(
         file: where to.
         books: the PostgreSQL URL of the books, if they are not files in the folder.
         sources: the folder of tables, if it is not ``home/data``.
+        key: the file of the signing key, if it is not ``home/key``.
         data: whether the tables themselves are put in.
     """
-    if not (home / "key").is_file():
+    key_file = key or home / "key"
+    if not key_file.is_file():
         raise HoldfastError(
-            f"{home} is not the folder of a service: it holds no key. Name the folder that is "
-            "given to `holdfast serve`."
+            f"{key_file.parent} holds no key named {key_file.name}. Name the folder that is given to "
+            "`holdfast serve`, and the key (--key) if the service has it elsewhere."
         )
-    key = SigningKey.at(home / "key")
+    signing_key = SigningKey.at(key_file)
     tables = sources or home / "data"
     others = sorted(set(other_tables(books)) - _COPIED - _MADE_ANEW) if books else []
     left_out = [f"table {name} of the database" for name in others]
@@ -452,8 +467,10 @@ def back_up(
             subjects = [add_file(archive, name, path) for name, path in _members(Path(staged))]
             # After the books, so that every submission and table that they mention is there.
             subjects += _add_plain(archive, home, tables)
+            subjects.append(add_file(archive, "key", key_file))
             if data:
                 subjects += _add_tables(archive, tables)
+                left_out += [f"{name} (not in {tables})" for name in _missing_tables(Path(staged), tables)]
             created = int(time.time())
             predicate = {
                 "created": created,
@@ -464,14 +481,14 @@ def back_up(
                 "books": [head.to_dict() for head in heads],
                 "left_out": left_out,
             }
-            add_statement(archive, BACKUP, key, subjects, predicate)
+            add_statement(archive, BACKUP, signing_key, subjects, predicate)
             archive.close()
             target.flush()
             os.fsync(target.fileno())
     except BaseException:
         file.unlink(missing_ok=True)
         raise
-    return Backup(str(file), created, key.public, len(subjects), tuple(heads), tuple(left_out))
+    return Backup(str(file), created, signing_key.public, len(subjects), tuple(heads), tuple(left_out))
 
 
 def _stage(home: Path, books: str | None, staged: Path) -> list[BookHead]:
@@ -525,9 +542,9 @@ def _members(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _add_plain(archive: tarfile.TarFile, home: Path, tables: Path) -> list[dict[str, Any]]:
-    """Every other file of the service's folder, except books and tables."""
+    """Every other file of the service's folder, except books, tables and the key."""
     # A mark shows how far a book has come. It must not be kept with copies of the book.
-    inside = (home / "books", home / "data", home / "marks", home / "owner-token", tables)
+    inside = (home / "books", home / "data", home / "marks", home / "owner-token", home / "key", tables)
     subjects = []
     for name, path in _members(home):
         beside = name.endswith(_BESIDE) or any(part.startswith(".") for part in Path(name).parts)
@@ -536,6 +553,22 @@ def _add_plain(archive: tarfile.TarFile, home: Path, tables: Path) -> list[dict[
         with suppress(FileNotFoundError):  # The file was removed meanwhile.
             subjects.append(add_file(archive, name, path))
     return subjects
+
+
+def _missing_tables(staged: Path, tables: Path) -> list[str]:
+    """The registered files that are not in the folder of tables. Those of deleted datasets may be gone."""
+    datasets, boards = staged / "datasets.sqlite", staged / "boards.sqlite"
+    states = rows_of(datasets, "SELECT name, state FROM dataset_states")
+    deleted = {name for name, state in states if state == DELETED}
+    first = rows_of(datasets, "SELECT name, source FROM datasets")
+    later = rows_of(datasets, "SELECT dataset, arrived FROM epochs WHERE whole = 1 AND number > 1")
+    registered = [source for name, source in first if name not in deleted]
+    registered += [json.loads(arrived)["source"] for name, arrived in later if name not in deleted]
+    registered += [source for (source,) in rows_of(boards, "SELECT source FROM boards")]
+    files = {source for source in registered if "://" not in source}
+    # Earlier versions registered the whole path of a file.
+    there = {text for name, path in _members(tables) for text in (name, str(path.resolve()))}
+    return sorted(files - there)
 
 
 def _add_tables(archive: tarfile.TarFile, tables: Path) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
@@ -78,10 +78,19 @@ class Boards:
         adopt(self._database, home / "boards.sqlite", "boards", ("name", "source", "terms", "blind"))
         adopt(self._database, home / "boards.sqlite", "waiting", ("board", "submission", "person"))
 
-    def register(self, name: str, source: str, terms: dict[str, Any], *, blind: bool) -> Board:
+    def register(
+        self,
+        name: str,
+        source: str,
+        terms: dict[str, Any],
+        *,
+        blind: bool,
+        record: Callable[[], None] | None = None,
+    ) -> Board:
         """Open a board on a table of labels. Errors in the table or the terms are raised now.
 
         ``terms`` are those of :class:`~holdfast.guard.Board` and the ``rate`` at which a person may submit.
+        ``record`` writes down who registers it; it is called before the registration is written.
         """
         require_name(name)
         source = self._places.allowed(source)
@@ -92,6 +101,8 @@ class Boards:
             claimed = self._contents.claim(open_rows(place), place, "board", name)
             try:
                 board = self._opened(name, source, terms)
+                if record is not None:
+                    record()
                 done = self._database.execute(
                     "INSERT INTO [boards] (name, source, terms, blind) VALUES (?, ?, ?, ?) "
                     "ON CONFLICT DO NOTHING",
@@ -345,6 +356,7 @@ class Gates:
         incumbent: str | None = None,
         reading: Mapping[str, str] | None = None,
         rate: int = RATE,
+        record: Callable[[], None] | None = None,
         **terms: Any,
     ) -> Gate:
         """Open a gate for an incumbent. Errors are raised now, and then nothing is left behind.
@@ -356,6 +368,7 @@ class Gates:
             incumbent: what the incumbent is called.
             reading: how result files are read.
             rate: how many candidates a person may submit in a minute.
+            record: writes down who registers it; it is called before the gate has a book.
             terms: further terms of :class:`holdfast.Gate`.
         """
         require_name(name)
@@ -376,6 +389,8 @@ class Gates:
         with self._lock:
             if name in self.names():
                 raise _gate_taken(name)
+            if record is not None:
+                record()
             book = self._places.book(_book_name(name))
             try:
                 gate = Gate(None, **terms, ledger=book)

@@ -209,10 +209,12 @@ class Datasets:
         self.states = States(self._database)
         adopt(self._database, home / "datasets.sqlite", "dataset_states", STATE_COLUMNS)
 
-    def register(self, name: str, source: str, policy: Policy) -> Dataset:
+    def register(
+        self, name: str, source: str, policy: Policy, *, record: Callable[[], None] | None = None
+    ) -> Dataset:
         """Register a table: a file among the sources, or a table of a database that the operator allows. It
         is opened once, so its errors are raised now. Rows that are already registered under any name are
-        refused."""
+        refused. ``record`` writes down who registers it; it is called before the registration is written."""
         _require_dataset_name(name)
         source = self._places.allowed(source)
         with self._opening_of(name), self._places.without_paths():
@@ -221,6 +223,8 @@ class Datasets:
             claimed = self._claim(name, source)
             try:
                 opened = self._opened(name, policy, self._epochs.plan(name, 1, Arrived(source)))
+                if record is not None:
+                    record()
                 self._write_down(opened, source)
             except BaseException:
                 self._contents.release(claimed)
@@ -285,9 +289,12 @@ class Datasets:
         place = self._places.place(source)
         return self._contents.claim(open_rows(place), place, "dataset", name)
 
-    def next_epoch(self, name: str, arrived: Arrived, request: str = "") -> Dataset:
+    def next_epoch(
+        self, name: str, arrived: Arrived, request: str = "", *, record: Callable[[int], None] | None = None
+    ) -> Dataset:
         """Open an epoch with an account of its own for rows that arrived later. The same ``request`` again
-        returns the same epoch.
+        returns the same epoch. ``record`` writes down who opens it, by its number, before any account book
+        has a line about it.
 
         Guarantee: that of :meth:`holdfast.Guard.next_epoch`. After any crash, the next start has either the
         epoch before or the whole new epoch.
@@ -310,6 +317,8 @@ class Datasets:
             planned = self._epochs.plan(base, newest.guard.epoch.number + 1, arrived, request)
             announced = newest.book.about(EpochLink.ANNOUNCED, "act") is not None
             try:
+                if record is not None:
+                    record(planned.number)
                 opened = self._after(newest, planned)
             except BaseException as error:
                 if newest.book.about(EpochLink.ANNOUNCED, "act") is None:

@@ -47,10 +47,11 @@ class Forbidden(Refused):
 
 
 class Grant(NamedTuple):
-    """A role for what a scope reaches."""
+    """A role for what a scope reaches, and the team whose share is used there."""
 
     role: str
     dataset: str
+    team: str = ""
 
     def reaches(self, kind: str, name: str) -> bool:
         """Whether it is for the "dataset", the "board" or the "gate" of this name."""
@@ -77,11 +78,11 @@ class Person(Record):
     @property
     def grants(self) -> tuple[Grant, ...]:
         """Every role with what it reaches."""
-        return (Grant(self.role, self.dataset), *self.also)
+        return (Grant(self.role, self.dataset, self.team), *self.also)
 
     def acting(self, grant: Grant, *others: Grant) -> Person:
-        """The same person with these roles only."""
-        return replace(self, role=grant.role, dataset=grant.dataset, also=others)
+        """The same person with these roles only, in the team of the first."""
+        return replace(self, role=grant.role, dataset=grant.dataset, team=grant.team, also=others)
 
     def to_dict(self) -> dict[str, Any]:
         """The person as plain values."""

@@ -405,9 +405,9 @@ class Administration:
             self._append(book, line)
 
     def _record_about(self, person: Person, act: str, name: str) -> None:
-        """Write an act into the service's book and into the newest book of a dataset."""
-        self.record(person, act, dataset=name)
+        """Write an act into the service's book and into the newest book of a dataset, if both can be used."""
         with self._book_of(self._datasets.book_names(name)[-1]) as book:
+            self.record(person, act, dataset=name)
             self._append(book, lambda balance: [Entry("act", _body(person, act, {}), _ACTS)])
 
     def _require_whole_name(self, name: str) -> None:

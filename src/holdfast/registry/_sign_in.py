@@ -189,6 +189,7 @@ PAGE_HEADER = "x-holdfast"
 
 _PROXY_HEADER = "x-holdfast-proxy"
 _STATE_SECONDS = 600
+_LONGEST_NAME = 100
 _MOST_CLAIM = 1_000  # values of one claim that are kept
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS [sessions] (
@@ -358,7 +359,7 @@ class SignIn:
                 "You are signed in, but no rule of this service gives you a role. Ask the owner of the data."
             )
         first, *others = fitting
-        grants = tuple(Grant(rule.role, rule.reach) for rule in others)
+        grants = tuple(Grant(rule.role, rule.reach, rule.team) for rule in others)
         return Person(identity, name, first.team, first.role, first.reach, expires, also=grants)
 
     def _require_provider(self) -> Provider:
@@ -397,11 +398,16 @@ def _values(claim: Any) -> list[str]:
 
 
 def _name(text: Any) -> str:
-    """A name under which prices can be recorded."""
-    name = "".join(letter for letter in str(text or "") if letter.isprintable() and letter != "/")[:100]
+    """A name under which prices can be recorded. A text that cannot be a name as it is gets a digest of it at
+    the end, so two people never have the same name."""
+    whole = str(text or "")
+    name = "".join(letter for letter in whole if letter.isprintable() and letter != "/")
     if not name:
         raise Refused("The provider does not say who you are: the claim of the name is empty.")
-    return name
+    if name == whole and len(name) <= _LONGEST_NAME:
+        return name
+    digest = _digest(whole)[:16]
+    return f"{name[: _LONGEST_NAME - len(digest) - 1]}-{digest}"
 
 
 def _identity(issuer: str, subject: str) -> str:

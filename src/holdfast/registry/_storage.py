@@ -212,12 +212,13 @@ def adopt(store: Store, path: Path, table: str, columns: Sequence[str]) -> None:
     if store.execute(f"SELECT 1 FROM [{table}] LIMIT 1").fetchone() is not None:
         return
     names = ", ".join(columns)
-    for row in _rows_of(path, f"SELECT {names} FROM {table} ORDER BY rowid"):
+    for row in rows_of(path, f"SELECT {names} FROM {table} ORDER BY rowid"):
         places = ", ".join("?" * len(columns))
         store.execute(f"INSERT INTO [{table}] ({names}) VALUES ({places}) ON CONFLICT DO NOTHING", row)
 
 
-def _rows_of(path: Path, statement: str) -> Iterator[tuple[Any, ...]]:
+def rows_of(path: Path, statement: str) -> Iterator[tuple[Any, ...]]:
+    """The rows of a query of a SQLite file; none if the file has no such table."""
     database = sqlite3.connect(path)
     try:
         yield from database.execute(statement).fetchall()
@@ -233,10 +234,10 @@ def _changes(connection: Any) -> int:
 
 
 def _unusable(error: Exception) -> StoreError:
-    kind = "does not answer" if isinstance(error, Unreachable) else f"({type(error).__name__})"
+    reason = "the database does not answer" if isinstance(error, Unreachable) else type(error).__name__
     return StoreError(
-        f"What the service keeps about tokens and tables cannot be read or written {kind}. Look at the disk "
-        "and at the database, then try again: whether the last change was made is in the list."
+        f"What the service keeps about tokens and tables cannot be read or written ({reason}). Look at the "
+        "disk and at the database, then try again: whether the last change was made is in the list."
     )
 
 

@@ -58,6 +58,7 @@ class Readiness:
         self._opened: set[str] = set()
         self._broken: set[str] = set()
         self._result: tuple[float, dict[str, str]] = (-_AGE, {})
+        self._so_far: dict[str, str] = {}  # The finished checks of the run that is under way.
         self._running: asyncio.Future[dict[str, str]] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="readiness")
         self.checks: dict[str, Callable[[], str | None]] = {
@@ -87,15 +88,20 @@ class Readiness:
 
     async def _checked(self) -> dict[str, str]:
         if self._running is None or self._running.done():
+            self._so_far = {}
             self._running = asyncio.get_running_loop().run_in_executor(self._thread, self.run)
         finished, _ = await asyncio.wait([self._running], timeout=_PATIENCE)
         if not finished:
-            return {"checks": f"not finished within {_PATIENCE:g} s"}
+            so_far = dict(self._so_far)
+            return {name: so_far.get(name, f"not finished within {_PATIENCE:g} s") for name in self.checks}
         return self._running.result()
 
     def run(self) -> dict[str, str]:
         """Run all checks now."""
-        checks = {name: self._outcome(name, check) for name, check in self.checks.items()}
+        checks: dict[str, str] = {}
+        self._so_far = checks
+        for name, check in self.checks.items():
+            checks[name] = self._outcome(name, check)
         self._result = time.monotonic(), checks
         return checks
 

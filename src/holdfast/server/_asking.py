@@ -46,8 +46,11 @@ _IdempotencyKey = Annotated[str, Header(alias="Idempotency-Key", max_length=200)
 @router.post("", status_code=201)
 def register(body: DatasetBody, service: TheService, person: Who) -> dict[str, Any]:
     """Protect a table."""
-    service.datasets.register(body.name, body.source, Policy(**body.policy.model_dump()))
-    service.administration.record(person, "register", dataset=body.name, source=shown(body.source))
+
+    def record() -> None:
+        service.administration.record(person, "register", dataset=body.name, source=shown(body.source))
+
+    service.datasets.register(body.name, body.source, Policy(**body.policy.model_dump()), record=record)
     return described(service, person, body.name)
 
 
@@ -312,7 +315,13 @@ def open_epoch(
     epoch, and NAME@1 the first."""
     service.dataset(person, name)
     arrived = Arrived(**body.model_dump())
-    return service.datasets.next_epoch(name, arrived, _request(person.identity, key)).standing()
+
+    def record(number: int) -> None:
+        about = {"dataset": f"{named(name)[0]}@{number}", "source": shown(body.source)}
+        service.administration.record(person, "open epoch", **about)
+
+    request = _request(person.identity, key)
+    return service.datasets.next_epoch(name, arrived, request, record=record).standing()
 
 
 @router.get("/{name}/epochs")

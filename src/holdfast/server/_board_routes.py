@@ -12,8 +12,9 @@ from fastapi import APIRouter, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, StreamingResponse
 
+from holdfast.engines import shown
 from holdfast.guard import Submission
-from holdfast.registry import GivenResults, Received, Service
+from holdfast.registry import GivenResults, Person, Received, Service
 from holdfast.server._asking import streamed
 from holdfast.server._requests import (
     PARQUET,
@@ -33,7 +34,11 @@ boards_router = APIRouter(prefix="/v1/boards")
 @boards_router.post("", status_code=201)
 def register(body: BoardBody, service: TheService, person: Who) -> dict[str, Any]:
     """Open a board on a table of labels."""
-    service.boards.register(body.name, body.source, body.terms(), blind=body.blind)
+
+    def record() -> None:
+        service.administration.record(person, "register", board=body.name, source=shown(body.source))
+
+    service.boards.register(body.name, body.source, body.terms(), blind=body.blind, record=record)
     return _described_board(service, body.name)
 
 
@@ -181,16 +186,21 @@ gates_router = APIRouter(prefix="/v1/gates")
 @gates_router.post("", status_code=201, name="register", openapi_extra=described(GateBody))
 async def register_gate(request: Request, service: TheService, person: Who) -> dict[str, Any]:
     """Open a gate for an incumbent: its scores are in a file among the sources, or in the body."""
-    return await run_in_threadpool(_registered_gate, service, await request.body())
+    return await run_in_threadpool(_registered_gate, service, person, await request.body())
 
 
-def _registered_gate(service: Service, content: bytes) -> dict[str, Any]:
+def _registered_gate(service: Service, person: Person, content: bytes) -> dict[str, Any]:
     body = read_body(GateBody, content)
     given = None if body.results is None else GivenResults(**body.results.model_dump())
+
+    def record() -> None:
+        service.administration.record(person, "register", gate=body.name)
+
     service.gates.register(
         body.name,
         source=body.source,
         results=given,
+        record=record,
         reading=body.reading.model_dump(exclude_none=True),
         **body.terms(),
     )

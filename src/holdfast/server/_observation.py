@@ -127,7 +127,7 @@ def _words(record: logging.LogRecord) -> str:
     elif source in _TEMPLATES and isinstance(record.msg, str) and "\n" not in record.msg:
         text = record.msg
     else:
-        text = "message of another library"
+        text = f"message of the library {source}"
     return redacted(text.replace("\r", " ").replace("\n", " "))
 
 
