@@ -250,6 +250,29 @@ def test_registrations_and_epochs_are_acts(owner, service, rng):
     assert {line["by"] for line in lines} == {"/owner"}
 
 
+def test_ends_of_boards_and_gates_are_acts_once(owner, service, rng):
+    (service.sources / "v1.csv").write_text("task,score\n" + "\n".join(f"t{n},1" for n in range(30)))
+    labels = pd.DataFrame({"id": range(400), "y": rng.integers(0, 2, 400)})
+    labels.to_csv(service.sources / "new.csv", index=False)
+    asked = {"name": "new", "source": "new.csv", "target": "y", "sealed": 0.5, "blind": True}
+    assert owner("POST", "/boards", asked).status_code == 201
+    assert owner("POST", "/gates", {"name": "new", "source": "v1.csv", "incumbent": "v1"}).status_code == 201
+    assert owner("POST", "/boards/new/final").status_code == 422  # It is blind.
+    assert owner("POST", "/boards/new/unblind").status_code == 200
+    assert owner("POST", "/boards/new/final").status_code == 422  # There is nothing to score.
+    right = labels.rename(columns={"y": "prediction"}).to_csv(index=False)
+    headers = {**owner.headers, "Content-Type": "text/csv"}
+    sent = owner.client.post("/v1/boards/new/submissions", content=right, headers=headers)
+    assert sent.status_code == 200, sent.text
+    for _ in range(2):
+        for path in ("/boards/new/unblind", "/boards/new/final", "/gates/new/report"):
+            assert owner("POST", path).status_code == 200
+    ends = [
+        line["act"] for line in owner("GET", "/administration").json()["acts"] if line["act"] != "register"
+    ]
+    assert ends == ["end blind phase", "final", "close"]
+
+
 def test_nothing_is_registered_without_its_line(owner, service, monkeypatch):
     def full(*_, **__):
         raise BookError("The disk is full.")

@@ -364,6 +364,13 @@ class Board:
         return tuple(FinalScore(**score) for score in body["scores"])
 
     @property
+    def next_finalists(self) -> list[str]:
+        """The keys that `final` would score now: what each person chose, or their best submission, and of
+        equal ones the latest."""
+        with self._lock:
+            return self._finalists()
+
+    @property
     def finished(self) -> bool:
         """Whether the sealed part was used."""
         return self._book.about("final", "act") is not None

@@ -254,11 +254,15 @@ class Boards:
             )
         return unscored
 
-    def final(self, name: str) -> None:
-        """Score each person's finalists on the sealed part, once."""
+    def final(self, name: str, *, record: Callable[[], None] | None = None) -> None:
+        """Score each person's finalists on the sealed part, once. ``record`` writes down who wants that. It
+        is called before a sealed row is read, and only where there is something to score."""
         if self.blind(name):
             raise QueryRejected("This board is blind; end the blind phase first, then its submissions count.")
-        self.get(name).final()
+        board = self.get(name)
+        if record is not None and board.sealed_rows and not board.finished and board.next_finalists:
+            record()
+        board.final()
 
     def close(self) -> None:
         """Close every book."""

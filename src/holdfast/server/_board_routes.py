@@ -127,6 +127,8 @@ def unblind(name: str, service: TheService, person: Who) -> dict[str, Any]:
     """End the blind phase: all waiting submissions are scored as one batch. Those that could not be scored
     are listed under ``unscored``. It can be called again after a crash."""
     service.board(person, name)
+    if service.boards.blind(name):
+        service.administration.record(person, "end blind phase", board=name)
     unscored = service.boards.unblind(name)
     return {**_described_board(service, name), "unscored": [submission.to_dict() for submission in unscored]}
 
@@ -135,7 +137,7 @@ def unblind(name: str, service: TheService, person: Who) -> dict[str, Any]:
 def final(name: str, service: TheService, person: Who) -> dict[str, Any]:
     """Score what each person chose, or their best submission, on the sealed part, once."""
     service.board(person, name)
-    service.boards.final(name)
+    service.boards.final(name, record=lambda: service.administration.record(person, "final", board=name))
     return _described_board(service, name)
 
 
@@ -264,7 +266,10 @@ def verdicts(
 @gates_router.post("/{name}/report")
 def report(name: str, service: TheService, person: Who) -> dict[str, Any]:
     """Close the gate for good, then give the exact score of every version. Asking again returns the same."""
-    return service.gate(person, name).gate.report().to_dict()
+    gate = service.gate(person, name).gate
+    if not gate.closed:
+        service.administration.record(person, "close", gate=name)
+    return gate.report().to_dict()
 
 
 @gates_router.get("/{name}/book")
