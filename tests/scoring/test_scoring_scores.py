@@ -128,8 +128,8 @@ def test_the_exact_brier_score_of_every_row(table):
         (LinearRegression(), "y", "brier", "has no predict_proba"),
         (LinearSVC(), "y", "brier", "has no predict_proba"),
         (SVC(), "label", "brier", "has no predict_proba"),
-        (LogisticRegression(), "third", "brier", "of two classes, and this model has 3"),
-        (DummyClassifier(), "constant", "brier", "of two classes, and this model has 1"),
+        (LogisticRegression(), "third", "brier", "needs two classes, and this model has 3"),
+        (DummyClassifier(), "constant", "brier", "needs two classes, and this model has 1"),
         (RandomForestClassifier(n_estimators=3), "two targets", "brier", "several targets"),
     ],
 )
