@@ -227,8 +227,8 @@ def test_what_is_not_http_fills_no_log(running):
         assert b"no-store" in reply
     running.call("GET", "/live", headers={"X-Request-Id": "after-garbage"})
     wait_until(lambda: "after-garbage" in running.log.read_text())
-    events = {line["event"] for line in running.lines() if line["logger"].startswith("uvicorn")}
-    assert not {event for event in events if "Invalid HTTP" in event or "pgrade" in event or "WebSocket" in event}
+    events = [line["event"] for line in running.lines() if line["logger"].startswith("uvicorn")]
+    assert not [event for event in events if re.search("Invalid HTTP|upgrade|WebSocket", event)]
 
 
 def test_the_log_has_a_line_for_every_request_and_no_value(running):
