@@ -6,6 +6,8 @@ import json
 import secrets
 import shutil
 import stat
+import subprocess
+import sys
 import tarfile
 import threading
 from urllib.parse import urlsplit
@@ -227,6 +229,28 @@ def test_a_damaged_book_is_not_saved_as_if_it_were_whole(home, tmp_path):
     with pytest.raises(HoldfastError, match="was changed at line 1"):
         back_up(home, tmp_path / "saved.tar")
     assert not (tmp_path / "saved.tar").exists()
+
+
+def test_a_full_disk_is_named_and_nothing_is_left_behind(home, tmp_path):
+    """A limit on the size of files, as a disk that is almost full."""
+    file = saved(home, tmp_path)
+    place = tmp_path / "full"
+    place.mkdir()
+    limited = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2); "
+        "from holdfast.cli import main; main(sys.argv[2:])"
+    )
+    for limit in (4_000, 30_000):
+        for command in (
+            ("backup", str(home), str(place / "b.tar")),
+            ("restore", str(file), str(place / "h")),
+        ):
+            given = [sys.executable, "-c", limited, str(limit), *command]
+            done = subprocess.run(given, capture_output=True, text=True)
+            assert done.returncode == 2, (command, done.stdout, done.stderr)
+            assert done.stderr.startswith("holdfast: "), done.stderr
+            assert "Traceback" not in done.stderr
+            assert list(place.iterdir()) == []
 
 
 def test_tables_may_be_left_out_and_lie_elsewhere(home, tmp_path):
