@@ -378,7 +378,7 @@ _SQLITE = b"SQLite format 3\x00"
 _BESIDE = ("-wal", "-shm", "-journal")
 _TRIES = 5
 # Tables that a service with books in PostgreSQL keeps in the database, and the files that they are copied to.
-# Sessions are left out. Digests of rows are not: those of deleted and archived datasets could not be made again.
+# Sessions are left out. Digests of rows are in it: those of deleted and archived datasets are not made again.
 _REGISTRATIONS = {
     "tokens": TOKENS_SCHEMA,
     "datasets": DATASETS_SCHEMA + EPOCHS_SCHEMA + STATES_SCHEMA,
