@@ -42,9 +42,12 @@ READABLE = frozenset({CURRENT})
 
 def copy_database(source: Path, target: Path) -> None:
     """Copy a SQLite file as it is at one moment, while others write to it."""
-    with closing(sqlite3.connect(source, timeout=30)) as live, closing(sqlite3.connect(target)) as copy:
-        live.backup(copy)
-        copy.execute("PRAGMA journal_mode = DELETE")  # One file, without a log beside it.
+    try:
+        with closing(sqlite3.connect(source, timeout=30)) as live, closing(sqlite3.connect(target)) as copy:
+            live.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")  # One file, without a log beside it.
+    except sqlite3.Error as error:
+        raise BookError(f"{source} cannot be copied to {target.parent}: {error}.") from None
 
 
 def copy_books(books: str | Path, folder: Path, *, names: Collection[str] | None = None) -> list[BookHead]:

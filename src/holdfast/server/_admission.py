@@ -350,8 +350,6 @@ class Turns:
                     break
 
 
-_API_HEADERS = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
-_API_HEADER_NAMES = frozenset(name for name, _ in _API_HEADERS)
 _CLOSE = {"Connection": "close"}
 _WRITING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 # Refused requests cost their sender nothing, so they are counted. Long ones take longer to refuse.
@@ -402,8 +400,6 @@ class Admission:
             await self._app(scope, receive, send)
             return
         path: str = scope["path"]
-        if path.startswith("/v1"):
-            send = _with_headers(send)
         headers = Headers(scope=scope)
         person: Person | None = None
         if needs_token(path):
@@ -616,15 +612,3 @@ def _too_many(refusal: TooMany) -> Any:
 
 def _busy(busy: Busy) -> Any:
     return problem(503, "busy", str(busy), wait=busy.wait)
-
-
-def _with_headers(send: Send) -> Send:
-    """A ``send`` that tells browsers and proxies to store no reply of the API."""
-
-    async def sent(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            others = (pair for pair in message.get("headers", ()) if pair[0] not in _API_HEADER_NAMES)
-            message["headers"] = [*others, *_API_HEADERS]
-        await send(message)
-
-    return sent
