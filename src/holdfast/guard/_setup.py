@@ -242,7 +242,7 @@ def model_of(rows: Rows, dependence: Dependence | None, split_by: str | None = N
             f"The column {split_by!r} repeats: {rows.count:,} rows have {len(clusters.cluster_sizes):,} "
             f"values, and one value has {clusters.most:,} rows. Rows with one value may resemble each other, "
             "and the model says that rows are independent. Leave dependence out to make them clusters by "
-            "{split_by!r}; or split by a column in which every row has its own value."
+            f"{split_by!r}; or split by a column in which every row has its own value."
         )
     return dependence.with_rows(rows.count)
 
