@@ -130,6 +130,8 @@ class PreparedComparison:
     step: float
     upward: bool
 
+    reading = None
+
     @property
     def nats(self) -> float:
         """ln(1/δ) for the error probability δ of this comparison."""

@@ -245,7 +245,7 @@ class EpochAccount:
         """Whether this account never answers again: it was closed for good, or it was in memory and no longer
         exists."""
         self.session.read()
-        return self.session.balance.closed or (self.session.left and self.in_memory)
+        return self.session.balance.closed or (self.session.book_closed and self.in_memory)
 
 
 @dataclass(frozen=True)
@@ -356,7 +356,7 @@ class Arrival:
 
     def _open_epochs(self) -> list[int]:
         """The epochs whose accounts may still be asked. All of them must be at hand."""
-        at_hand = {account.number for account in self.accounts if not account.session.left}
+        at_hand = {account.number for account in self.accounts if not account.session.book_closed}
         numbers = [epoch.number for epoch in self._with_closed(self._compared).epochs if not epoch.closed]
         for number in numbers:
             if number not in at_hand:

@@ -314,7 +314,7 @@ class Guard(ScoreVerbs["Predictions"]):
 
     def _too_small(self, question: TableQuestion) -> str:
         """Why a group is too small to be asked about; empty if it is large enough."""
-        if self._answering.known(question) is not None:
+        if self._answering.recorded(question) is not None:
             return ""
         try:
             prepared = self._strategy.prepare(question, self._session.account)
@@ -360,7 +360,9 @@ class Guard(ScoreVerbs["Predictions"]):
         report = self.reported
         assert report is not None
         if new:
-            self._answering.tell([(answer, NOBODY) for answer in report.answers if answer is not None])
+            self._answering.call_callbacks(
+                [(answer, NOBODY) for answer in report.answers if answer is not None]
+            )
         return report
 
     @property

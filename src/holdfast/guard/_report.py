@@ -229,7 +229,7 @@ def give_report(account: Opened, strategy: CodeStrategy, questions: Sequence[Que
         protected.rows.require_unchanged()
         session.read()
         fixed = fix_report(session, strategy, asked, asker)
-        new = session.told(REPORTED) is None
+        new = session.act_about(REPORTED) is None
         if new:
             read_report(session, strategy, asked, protected, fixed)
     return new
@@ -239,7 +239,7 @@ def recorded_report(account: Opened) -> Report | None:
     """The report that an account's book has; None if it has none."""
     session, records, setup = account.session, account.records, account.setup
     session.read()
-    fixed, reported = session.told(FIXED), session.told(REPORTED)
+    fixed, reported = session.act_about(FIXED), session.act_about(REPORTED)
     if fixed is None or reported is None:
         return None
     line, body, receipt = reported

@@ -14,7 +14,7 @@ from holdfast.readings._curve import curve_by_bets as curve_by_bets
 from holdfast.readings._curve import curve_question as curve_question
 from holdfast.readings._curve import curve_reading as curve_reading
 from holdfast.readings._expectation import Expectation as Expectation
-from holdfast.readings._expectation import Public as Public
+from holdfast.readings._expectation import PublicFacts as PublicFacts
 from holdfast.readings._expectation import expect as expect
 from holdfast.readings._expectation import look as look
 from holdfast.readings._question import CellQuestion as CellQuestion

@@ -70,7 +70,7 @@ _LEAST_DEVIATION = 1e-6
 
 
 @dataclass(frozen=True)
-class Public:
+class PublicFacts:
     """The public facts at one step: the nats, the number of protected rows, the training part (and a small
     pilot of it), and the tail of a mean in the question's range if rows depend on each other (None:
     independent).
@@ -89,7 +89,7 @@ class Public:
     units: tuple[int, ...] = ()
     norm: float | None = None
 
-    def in_units(self, layout: int) -> Public:
+    def in_units(self, layout: int) -> PublicFacts:
         """The same about rows in units, for one of the ways to divide them."""
         training = None if self.training is None else self.training.units[layout]
         return replace(
@@ -119,7 +119,7 @@ class Expectation:
     reading: Reading
 
 
-def expect(question: Question, public: Public) -> Expectation:
+def expect(question: Question, public: PublicFacts) -> Expectation:
     """Everything about a question that is decided before the protected rows are read."""
     if question.guess is None and (public.training is None or not question.in_training):
         if question.vague:
@@ -138,7 +138,7 @@ def expect(question: Question, public: Public) -> Expectation:
     return _expect_alone(question, public)
 
 
-def _expect_alone(question: Question, public: Public) -> Expectation:
+def _expect_alone(question: Question, public: PublicFacts) -> Expectation:
     """What is expected of a question that is read off single rows."""
     if question.kind == "quantile":
         return _expect_quantile(question, public)
@@ -147,7 +147,7 @@ def _expect_alone(question: Question, public: Public) -> Expectation:
     return _expect_mean(question, public)
 
 
-def _narrowest(question: CellQuestion, public: Public) -> Expectation:
+def _narrowest(question: CellQuestion, public: PublicFacts) -> Expectation:
     """The reading for which the training part predicts the narrowest interval: over units, by the operator
     norm of a chain, or by the tail of the model. Without a training part nothing is predicted. Then bets on
     the middle one of the layouts are taken, which are hardly ever wider than the tail."""
@@ -173,7 +173,7 @@ def _narrowest(question: CellQuestion, public: Public) -> Expectation:
     return min(candidates, key=lambda expected: expected.reading.around(*[expected.guess] * 2).half_width)
 
 
-def _expect_by_bets(question: CellQuestion, public: Public, layout: int | None) -> Expectation:
+def _expect_by_bets(question: CellQuestion, public: PublicFacts, layout: int | None) -> Expectation:
     """What is expected of a question that is read by bets on units, or on the states of a chain."""
     if isinstance(question.statistic, AUC):
         raise QueryRejected(
@@ -192,7 +192,7 @@ def _expect_by_bets(question: CellQuestion, public: Public, layout: int | None) 
     return expected
 
 
-def _expect_anything(question: Question, public: Public) -> Expectation:
+def _expect_anything(question: Question, public: PublicFacts) -> Expectation:
     """Without training rows and guess: the guess is the middle of the range, and its error a large part of
     it."""
     width = question.high - question.low
@@ -293,7 +293,7 @@ def _coin_spread(question: Question, mean: float, rows: int) -> float:
     return width * math.sqrt(share * (1 - share))
 
 
-def _expect_mean(question: Question, public: Public) -> Expectation:
+def _expect_mean(question: Question, public: PublicFacts) -> Expectation:
     rows, width = public.rows, question.high - question.low
     if question.guess is None:
         sight = _look(question, public.training)
@@ -330,7 +330,9 @@ def _expect_mean(question: Question, public: Public) -> Expectation:
     return Expectation(guess, error, reading)
 
 
-def _cells_are_narrower(question: CellQuestion, public: Public, reading: MeanByBets, guess: float) -> bool:
+def _cells_are_narrower(
+    question: CellQuestion, public: PublicFacts, reading: MeanByBets, guess: float
+) -> bool:
     """Whether the product of the bets itself, which cells give, is well above the bound by two sums. That is
     so if a bet may lose more than a tenth of what it has. The rows of a table are read in one scan, by
     sums."""
@@ -342,7 +344,7 @@ def _cells_are_narrower(question: CellQuestion, public: Public, reading: MeanByB
     return max(lower * (guess - question.low), upper * (question.high - guess)) > _LARGE_BET
 
 
-def _share(question: Question, public: Public, guess: float, passing: int, count_error: float) -> Share:
+def _share(question: Question, public: PublicFacts, guess: float, passing: int, count_error: float) -> Share:
     if not question.filtered:
         return Share(question, public.nats, None, public.rows)
     # A guess in the middle has the longest arms, so no class is missing if the guess is at an end.
@@ -352,7 +354,7 @@ def _share(question: Question, public: Public, guess: float, passing: int, count
 
 def _by_bets(
     question: Question,
-    public: Public,
+    public: PublicFacts,
     guess: float,
     error: float,
     sight: _Sight,
@@ -388,7 +390,7 @@ def _classes(arm_error: float, longest: float) -> ArmClasses:
     return ArmClasses.predicted(min(max(arm_error, _ARM_ERRORS[0]), _ARM_ERRORS[1]), longest)
 
 
-def _expect_statistic(question: StatisticQuestion, public: Public) -> Expectation:
+def _expect_statistic(question: StatisticQuestion, public: PublicFacts) -> Expectation:
     guess = question.guess
     if guess is None and public.training is not None:
         guess = question.value(public.training)
@@ -398,7 +400,7 @@ def _expect_statistic(question: StatisticQuestion, public: Public) -> Expectatio
     return Expectation(guess, error, DeclaredTail(question, public.nats, None))
 
 
-def _error_within(tail: Tail, public: Public) -> float:
+def _error_within(tail: Tail, public: PublicFacts) -> float:
     """The error of a guess from the training part, if guess and statistic were normal with this tail's radius
     at these nats."""
     return guess_deviation(tail, public.nats, public.rows_a_training_row)
@@ -407,7 +409,7 @@ def _error_within(tail: Tail, public: Public) -> float:
 def _expect_by_cells(
     question: CellQuestion,
     statistic: Statistic,
-    public: Public,
+    public: PublicFacts,
     layout: int | None = None,
     norm: float = 0.0,
 ) -> Expectation:
@@ -471,7 +473,9 @@ def _expect_by_cells(
     return Expectation(min(max(guess, question.low), question.high), error, reading)
 
 
-def _predicted_interval(statistic: Statistic, trained: Trained, public: Public) -> tuple[Interval, float]:
+def _predicted_interval(
+    statistic: Statistic, trained: Trained, public: PublicFacts
+) -> tuple[Interval, float]:
     """The expected interval, around the value that the training part shows. Also how well the logarithm of
     its arms is known, as far as boxes add to them."""
     cells, tail, rows = trained.protected(public.rows), public.tail_of, public.rows
@@ -497,7 +501,7 @@ def _size(question: CellQuestion, value: float) -> float:
     return question.high - question.low if bounded else max(1.0, abs(value))
 
 
-def _expect_quantile(question: Question, public: Public) -> Expectation:
+def _expect_quantile(question: Question, public: PublicFacts) -> Expectation:
     ranks = Ranks(question.level, public.nats, public.rows, public.tail)
     lower, upper = ranks.bounds(public.rows)
     if not question.filtered and (lower < 1 or upper > public.rows):
@@ -516,7 +520,9 @@ def _expect_quantile(question: Question, public: Public) -> Expectation:
     return Expectation(guess, error, QuantileOfRows(question, public.nats, arms, ranks, expected))
 
 
-def _seen_spacing(question: Question, ranks: Ranks, public: Public) -> tuple[float, tuple[float, float], int]:
+def _seen_spacing(
+    question: Question, ranks: Ranks, public: PublicFacts
+) -> tuple[float, tuple[float, float], int]:
     """The quantile in the training part, how far below and above it the order statistics lie that bound it
     among the rows that will be read, and how many those rows are. If values are so tied that the order
     statistics equal it, a part of the way to the nearest ones farther out that do not."""
