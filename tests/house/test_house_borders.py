@@ -186,7 +186,6 @@ STILL_SHARED = {
     "Rule",
     "Step",
     "Submission",
-    "Values",
 }
 # It describes the form in which records travel, by the names that the records have.
 WIRE_FORMS = SOURCE / "server" / "_replies.py"

@@ -32,8 +32,8 @@ from holdfast.readings._readings import Share as Share
 from holdfast.readings._training import NOT_SEEN as NOT_SEEN
 from holdfast.readings._training import OTHERS as OTHERS
 from holdfast.readings._training import Hints as Hints
-from holdfast.readings._training import by_groups as by_groups
-from holdfast.readings._training import members as members
+from holdfast.readings._training import question_of_all_groups as question_of_all_groups
+from holdfast.readings._training import questions_of_groups as questions_of_groups
 from holdfast.readings._training import range_of as range_of
 from holdfast.readings._training import repeated_rows as repeated_rows
 from holdfast.readings._training import require_values_inside as require_values_inside
