@@ -19,7 +19,7 @@ from holdfast.coding import MICRO, Account, Experience, Learned
 from holdfast.ledger import Balance, Book, BookError, Closed, Entry, Receipt
 
 
-class Planned(Protocol):
+class PreparedQuestion(Protocol):
     """A question that was prepared from an account, without the protected rows."""
 
     @property
@@ -40,7 +40,7 @@ class FixedPrice:
     plan: None = None
 
 
-_Prepared = TypeVar("_Prepared", bound=Planned)
+_Prepared = TypeVar("_Prepared", bound=PreparedQuestion)
 
 CLOSED = "The account is closed; nothing more is answered from it."
 # Part of a reservation: the caller's additions to the question. Without it nothing can be read again.

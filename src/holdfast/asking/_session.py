@@ -28,7 +28,7 @@ from holdfast.asking._records import (
     Asker,
     Interrupted,
     OtherTerms,
-    Planned,
+    PreparedQuestion,
     Released,
     Reserved,
     Settled,
@@ -45,7 +45,7 @@ from holdfast.coding import MICRO, Account, Experience, Learned
 from holdfast.errors import HoldfastError
 from holdfast.ledger import Balance, Book, BookError, Closed, Entry, Event, Receipt, Stale
 
-_Prepared = TypeVar("_Prepared", bound=Planned)
+_Prepared = TypeVar("_Prepared", bound=PreparedQuestion)
 _FORMAT = 2
 _MOST_TRIES = 100
 # A start reads about so many lines at most, however long the book is.
@@ -149,8 +149,7 @@ class Session:
             self._book.close()
 
     def read(self) -> None:
-        """Apply the events that were added since the last read. Does nothing once this process has closed the
-        book."""
+        """Apply the events that were added since the last read, unless this process has closed the book."""
         with self._lock:
             if self._book_closed:
                 return
@@ -159,12 +158,11 @@ class Session:
                 self._counted(event)
 
     def record(self, kind: str, body: dict[str, Any], subject: str) -> dict[str, Any]:
-        """Write a line that costs nothing and is written only once. Returns what the book says, whoever wrote
-        it."""
+        """Write a line that costs nothing, once. Returns what the book says, whoever wrote it."""
         for _ in range(_MOST_TRIES):
-            written = self._book.about(subject, kind)
-            if written is not None:
-                return written.body
+            recorded = self._book.about(subject, kind)
+            if recorded is not None:
+                return recorded.body
             with self._lock, suppress(Stale):
                 self._write([Entry(kind, body, subject)])
                 return body
@@ -510,9 +508,10 @@ class Session:
                     return reserved
                 to_read, entries = {}, []
                 for key, reservation in reserved.items():
+                    waiting = self.balance.open.get(reservation.line)
                     if reservation.interrupted is None or self.reads_again(reservation.line, reader):
                         to_read[key] = reservation
-                    elif _AGAIN not in self.balance.open.get(reservation.line, {_AGAIN: 0}):
+                    elif waiting is not None and _AGAIN not in waiting:
                         to_read[key] = reservation
                         body = {"reservation": reservation.line, "reader": reader, "at": int(time.time())}
                         entries.append(Entry(_AGAIN, body, key))
@@ -522,8 +521,7 @@ class Session:
         raise _too_busy("nothing was read again")
 
     def reads_again(self, line: int, reader: str) -> bool:
-        """Whether the book says that this reader reads an interrupted question again, and it is not
-        settled."""
+        """Whether the book says that this reader reads an interrupted question, which is not settled yet."""
         body = self.balance.open.get(line, {})
         return _AGAIN in body and body["reader"] == reader
 

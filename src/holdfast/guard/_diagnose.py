@@ -37,7 +37,7 @@ from holdfast.guard._resemblance import (
     ColumnValues,
     Pairs,
     Resemblance,
-    Sample,
+    TrainingSample,
     agreement_resemblance,
     centred_ranks,
     columns_of,
@@ -70,7 +70,7 @@ _WARNED_ROWS, _FEWEST_ROWS, _MOST_QUESTIONS = 20_000, 100, 8
 
 def diagnose(setup: Setup, question: Question | None, by: str | None) -> Diagnosis:
     """Look at all columns of the training rows, or at the values of one question."""
-    sample = Sample.of(setup, _MOST_ROWS)
+    sample = TrainingSample.of(setup, _MOST_ROWS)
     if sample is None:
         raise QueryRejected(
             "There are no training rows to look at. Set some aside with training_share=, or give a "
@@ -102,7 +102,7 @@ class _Measurements:
     """Measures each column, or the values of a question: along the table and by groups."""
 
     def __init__(
-        self, sample: Sample, names: Sequence[str], question: TableQuestion | None, by: str | None
+        self, sample: TrainingSample, names: Sequence[str], question: TableQuestion | None, by: str | None
     ) -> None:
         self._sample, self._names, self._question, self._by = sample, names, question, by
 
@@ -219,7 +219,7 @@ def _smooth(values: ColumnValues, labels: ColumnValues) -> Resemblance | None:
 
 
 def likeness(
-    values: ColumnValues, labels: ColumnValues, sample: Sample, *, named: bool = False
+    values: ColumnValues, labels: ColumnValues, sample: TrainingSample, *, named: bool = False
 ) -> Likeness | None:
     """How much rows with the same label resemble each other. None if too little is known, or if the label is
     a measurement and was not ``named`` by the caller."""
@@ -306,8 +306,8 @@ class DependenceCheck:
         return f"This guard assumes independent rows. {' '.join(sentences)} guard.diagnose() shows more."
 
     @cached_property
-    def _sample(self) -> Sample:
-        sample = Sample.of(self._setup, _WARNED_ROWS)
+    def _sample(self) -> TrainingSample:
+        sample = TrainingSample.of(self._setup, _WARNED_ROWS)
         assert sample is not None
         return sample
 

@@ -262,7 +262,7 @@ class Ordered:
 
 
 @dataclass(frozen=True)
-class Sample:
+class TrainingSample:
     """The rows to compare neighbours with (None if rows have no order), and the rows to compare groups with.
     The latter are chosen at random; a share ``share`` of a group is among them on average."""
 
@@ -271,7 +271,7 @@ class Sample:
     share: float
 
     @classmethod
-    def of(cls, setup: Setup, most: int) -> Sample | None:
+    def of(cls, setup: Setup, most: int) -> TrainingSample | None:
         """At most about ``most`` training rows; None without a training part."""
         training, pilot = setup.training, setup.pilot
         if training is None or pilot is None:

@@ -198,7 +198,7 @@ def _require_chain(path: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Step:
+class FormatStep:
     """How a line of a book of format ``before`` is written in the next format."""
 
     before: int
@@ -211,7 +211,7 @@ class Step:
         return self.before + 1
 
 
-STEPS: tuple[Step, ...] = ()
+STEPS: tuple[FormatStep, ...] = ()
 """The steps of this version: none, because every released version wrote the current format."""
 
 
@@ -253,7 +253,7 @@ def migrate(
     path: str | Path,
     *,
     dry_run: bool = False,
-    steps: tuple[Step, ...] = STEPS,
+    steps: tuple[FormatStep, ...] = STEPS,
     current: int = CURRENT,
     readable: frozenset[int] = READABLE,
 ) -> Migration:
@@ -313,7 +313,7 @@ def migrate(
         book.close()
 
 
-def _path(steps: tuple[Step, ...], before: int, current: int) -> list[Step]:
+def _path(steps: tuple[FormatStep, ...], before: int, current: int) -> list[FormatStep]:
     by_format = {step.before: step for step in steps}
     chosen = []
     while before < current:
@@ -327,7 +327,7 @@ def _path(steps: tuple[Step, ...], before: int, current: int) -> list[Step]:
     return chosen
 
 
-def _write(book: Book, target: Path, steps: list[Step], before: int) -> None:
+def _write(book: Book, target: Path, steps: list[FormatStep], before: int) -> None:
     """The new book, line by line."""
     head, lines = "", 0
     for line in book.lines():

@@ -28,7 +28,7 @@ _MOST_CONNECTIONS = 8
 # without a code means that the connection is lost.
 _PASSING = ("57P01", "57P02", "57P03", "53300")
 
-_shared: dict[tuple[int, str], Database] = {}
+_shared: dict[tuple[int, str], PostgresDatabase] = {}
 _lock = Lock()
 
 _SCHEMA = """
@@ -66,7 +66,7 @@ class Unreachable(Exception):
     """The database did not answer within the time that we wait for it."""
 
 
-class Database:
+class PostgresDatabase:
     """One database. All its users in this process share a few connections. Each user calls :meth:`close`;
     the last call closes the connections."""
 
@@ -88,7 +88,7 @@ class Database:
         )
 
     @classmethod
-    def at(cls, address: str) -> Database:
+    def at(cls, address: str) -> PostgresDatabase:
         """The database of this address. This process connects once when it first uses the address, so a wrong
         address is refused at once."""
         with _lock:
@@ -174,7 +174,7 @@ class PostgresLines:
         self.name = f"{self._book!r} in PostgreSQL ({parts.hostname or 'local'}{parts.path})"
         self._left = False
         try:
-            self._database = Database.at(address)
+            self._database = PostgresDatabase.at(address)
         except MissingExtra:
             raise
         except Exception as error:
