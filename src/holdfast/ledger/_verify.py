@@ -103,28 +103,28 @@ def verify(
         receipts: Receipts that people hold for lines of this book.
     """
     text = Path(path).read_bytes()
-    checked = _Checked()
-    checked.read(text)
+    exported = _ReadExport()
+    exported.read(text)
     if public_key is not None:
         public_key_of(public_key)
-        checked.head(public_key)
+        exported.head(public_key)
     all_receipts = list(receipts)
     for receipt in all_receipts:
-        checked.receipt(receipt, public_key)
-    spent, unit = checked.spent()
+        exported.receipt(receipt, public_key)
+    spent, unit = exported.spent()
     return Verification(
-        lines=len(checked.lines),
+        lines=len(exported.lines),
         spent=spent,
-        signed=public_key is not None and "signature" not in {problem.kind for problem in checked.problems},
+        signed=public_key is not None and "signature" not in {problem.kind for problem in exported.problems},
         receipts=len(all_receipts),
-        problems=tuple(checked.problems),
-        epoch=checked.epoch,
+        problems=tuple(exported.problems),
+        epoch=exported.epoch,
         unit=unit,
     )
 
 
-class _Checked:
-    """An export as far as it can be read, and everything wrong with it."""
+class _ReadExport:
+    """An export as far as it can be read, and every problem that it has."""
 
     def __init__(self) -> None:
         self.lines: list[Line] = []
@@ -432,16 +432,18 @@ class Witness:
     def __init__(self, path: str | Path, books: str | Path, key: SigningKey) -> None:
         self._path, self._books, self._key = Path(path), books, key
         self._lock = Lock()
-        self._seen: dict[str, int] = {}
+        self._noted: dict[str, int] = {}
         if self._path.exists():
-            self._seen = {seen.book: seen.sequence for seen in read_witness(self._path)}
+            self._noted = {checkpoint.book: checkpoint.sequence for checkpoint in read_witness(self._path)}
         else:
             os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
     def note(self) -> int:
         """Append a checkpoint for every book that grew since the last one; returns how many."""
         with self._lock:
-            grown = [head for head in read_heads(self._books) if head.sequence > self._seen.get(head.book, 0)]
+            grown = [
+                head for head in read_heads(self._books) if head.sequence > self._noted.get(head.book, 0)
+            ]
             if not grown:
                 return 0
             at = int(time.time())
@@ -455,7 +457,7 @@ class Witness:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
-            self._seen |= {head.book: head.sequence for head in grown}
+            self._noted |= {head.book: head.sequence for head in grown}
             return len(grown)
 
 
@@ -500,8 +502,10 @@ def check_witness(
             words = f"the checkpoint of line {checkpoint.sequence} is not signed with this key"
             problems.append(Problem(checkpoint.sequence, "signature", words))
         elif checkpoint.sequence not in digests:
-            seen = f"a witness saw {checkpoint.sequence} lines at {_utc(checkpoint.time)}"
-            words = f"{seen}; the book ends at line {end}"
+            words = (
+                f"a witness saw {checkpoint.sequence} lines at {_utc(checkpoint.time)}; the book ends at "
+                f"line {end}"
+            )
             problems.append(Problem(checkpoint.sequence, "cut", words))
         elif digests[checkpoint.sequence] != checkpoint.digest:
             words = f"a witness saw another line {checkpoint.sequence} at {_utc(checkpoint.time)}"
