@@ -34,7 +34,7 @@ from holdfast.coding import MICRO, Account
 from holdfast.engines import Sums, sums_of_all
 from holdfast.errors import HoldfastError
 from holdfast.ledger import BookError, Stale
-from holdfast.readings import Part, Question, TableQuestion, counting_clipped
+from holdfast.readings import Part, Question, TableQuestion, questions_counting_clipped
 from holdfast.strategies import Outcome, Prepared, Preparing
 
 # A crash costs the worst prices of all questions that were being read, so at most this many join.
@@ -494,7 +494,9 @@ def with_sums(part: Part, questions: Sequence[Question]) -> Part:
         for question in questions
         if isinstance(question, TableQuestion) and _is_sum(question) and not part.units
     ]
-    counting = [share for question in questions if question.clips for share in counting_clipped(question)]
+    counting = [
+        share for question in questions if question.clips for share in questions_counting_clipped(question)
+    ]
     if len(summed) < 2 and not counting:
         return part
     # A mean that also counts its clipped values belongs to both.

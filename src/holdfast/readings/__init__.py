@@ -6,8 +6,8 @@ All names are for other packages of Holdfast.
 
 from holdfast.readings._clipping import Clipping as Clipping
 from holdfast.readings._clipping import clipping_of as clipping_of
-from holdfast.readings._clipping import counted_by_cells as counted_by_cells
-from holdfast.readings._clipping import counting_clipped as counting_clipped
+from holdfast.readings._clipping import keys_counted_by_cells as keys_counted_by_cells
+from holdfast.readings._clipping import questions_counting_clipped as questions_counting_clipped
 from holdfast.readings._curve import CurveQuestion as CurveQuestion
 from holdfast.readings._curve import CurveReading as CurveReading
 from holdfast.readings._curve import curve_by_bets as curve_by_bets

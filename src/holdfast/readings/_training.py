@@ -150,7 +150,7 @@ def require_values_inside(question: Question, training: Part | None) -> None:
     """
     if training is None or question.guess is not None or not isinstance(question, TableQuestion):
         return
-    moments = question.seen.get((training.rows, True)) if question.kind == "mean" else None
+    moments = question.facts.moments.get((training.rows, True)) if question.kind == "mean" else None
     if moments is None or not moments.rows or moments.position not in (0.0, 1.0):
         return
     if "quantile" in training.rows.schema.dialect.lacking:

@@ -37,10 +37,10 @@ from holdfast.readings import (
     Question,
     Reading,
     clipping_of,
-    counted_by_cells,
     curve_by_bets,
     curve_reading,
     expect,
+    keys_counted_by_cells,
     look,
     require_values_inside,
 )
@@ -156,7 +156,7 @@ class PreparedCode:
         """Read the rows once. What leaves depends on the output and on public facts, and on nothing else."""
         reading, alphabet, grid, clipping = self.reading, self.alphabet, self.grid, self.clipping
         if not reading.by_sums:  # A scan by cells also counts clipped values, among the moments.
-            part = replace(part, moments=dict(part.moments), clipped=counted_by_cells(self.question))
+            part = replace(part, moments=dict(part.moments), clipped=keys_counted_by_cells(self.question))
         output = reading.output(part, grid)
         beyond = clipping is not None and clipping.beyond(part)
         interval = reading.interval(*grid.edges(output.cell), output)
