@@ -130,6 +130,8 @@ class PreparedComparison:
     step: float
     upward: bool
 
+    reading = None
+
     @property
     def nats(self) -> float:
         """ln(1/δ) for the error probability δ of this comparison."""
@@ -142,12 +144,12 @@ class PreparedComparison:
 
     @property
     def worst_price(self) -> float:
-        """The dearest output, a failure included, whatever others of its batch reveal before it is priced: a
-        gain is dearest if none of them had one, and "not shown" if all of them had."""
-        seen, others = self.account.experience, self.account.together - 1
-        calm = PromotionAlphabet(self.most_steps, replace(seen, confirmed=seen.confirmed + others))
-        stormy = PromotionAlphabet(self.most_steps, replace(seen, surprised=seen.surprised + others))
-        return max(calm.worst_price, stormy.price(None))
+        """The highest price of any output, a failure included, whatever others of its batch reveal before it
+        is priced. A gain costs most if none of the others had one, and "not shown" if all of them had."""
+        before, others = self.account.experience, self.account.together - 1
+        none_gained = PromotionAlphabet(self.most_steps, replace(before, confirmed=before.confirmed + others))
+        all_gained = PromotionAlphabet(self.most_steps, replace(before, surprised=before.surprised + others))
+        return max(none_gained.worst_price, all_gained.price(None))
 
     @property
     def _alphabet(self) -> PromotionAlphabet:

@@ -172,10 +172,13 @@ class Experience(Record):
         """
         if self.surprised:
             return (self.surprised + 0.5) / (self.confirmed + self.surprised + 1)
-        learned = math.exp(math.lgamma(self.confirmed + 0.5) - math.lgamma(self.confirmed + 1)) / math.sqrt(
-            math.pi
-        )
-        return learned / (1 + learned) * 0.5 / (self.confirmed + 1)
+        kt = self._all_confirmed()
+        return kt / (1 + kt) * 0.5 / (self.confirmed + 1)
+
+    def _all_confirmed(self) -> float:
+        """KT(confirmed): how likely the Krichevsky–Trofimov rule makes it that nothing surprised so far."""
+        log_ratio = math.lgamma(self.confirmed + 0.5) - math.lgamma(self.confirmed + 1)
+        return math.exp(log_ratio) / math.sqrt(math.pi)
 
     def confirmation_price(self) -> float:
         """Nats paid when the next question is confirmed."""
@@ -183,8 +186,7 @@ class Experience(Record):
 
     def calm_price(self) -> float:
         """Nats that the confirmations so far cost in all, if nothing surprised: −ln(½ + ½ KT(confirmed))."""
-        learned = math.exp(math.lgamma(self.confirmed + 0.5) - math.lgamma(self.confirmed + 1))
-        return -math.log(0.5 + 0.5 * learned / math.sqrt(math.pi))
+        return -math.log(0.5 + 0.5 * self._all_confirmed())
 
     def surprise_price(self, distance: int) -> float:
         """Nats paid when the next question surprises at this distance.
@@ -247,9 +249,9 @@ class Mixture:
             place: The place, counted from the guess. None for an output without one.
             half_cell: Half the width of a cell, in predicted deviations.
         """
-        return self._price(self._given(place, half_cell))
+        return self._price(self._probabilities(place, half_cell))
 
-    def dearest_up_to(self, place: int, half_cell: float) -> float:
+    def highest_price_up_to(self, place: int, half_cell: float) -> float:
         """The highest price of all places up to a distance. From 1 on, farther places cost more. Place 0 can
         cost more than 1 after many surprises.
 
@@ -261,9 +263,9 @@ class Mixture:
 
     def elsewhere_price(self) -> float:
         """Nats for an output without a place on the line."""
-        return self._price(self._given(None, 1.0))
+        return self._price(self._probabilities(None, 1.0))
 
-    def dearest(self, place: int | None, half_cell: float, others: int) -> float:
+    def highest_price(self, place: int | None, half_cell: float, others: int) -> float:
         """The most that any output can cost after so many more outputs, whatever they are.
 
         Args:
@@ -272,8 +274,8 @@ class Mixture:
             others: How many outputs come before.
         """
         least = min(1.0, forgetting(self._steps + others))
-        given = _ELSEWHERES if place is None else _given(abs(place), half_cell)
-        return -math.log(least * _share(_FIRST, (*given, 0.0))) + 1e-6
+        probabilities = _ELSEWHERES if place is None else _on_the_line(abs(place), half_cell)
+        return -math.log(least * _share(_FIRST, (*probabilities, 0.0))) + 1e-6
 
     def after(self, place: int | None, half_cell: float) -> Mixture:
         """The prior after a place was seen; None stands for an output without a place.
@@ -282,13 +284,15 @@ class Mixture:
             place: The place, counted from the guess. None for an output without one.
             half_cell: Half the width of a cell, in predicted deviations.
         """
-        given = self._given(place, half_cell)
-        posterior = [weight * probability for weight, probability in zip(self.weights, given, strict=True)]
+        probabilities = self._probabilities(place, half_cell)
+        posterior = [
+            weight * probability for weight, probability in zip(self.weights, probabilities, strict=True)
+        ]
         forgotten = forgetting(self._steps)
-        kept = (1 - forgotten) * _UNIT / math.fsum(posterior)
+        scale = (1 - forgotten) * _UNIT / math.fsum(posterior)
         weights = (
-            math.ceil(kept * weight + forgotten * first)
-            for weight, first in zip(posterior, _FIRST, strict=True)
+            math.ceil(scale * weight + forgotten * first_weight)
+            for weight, first_weight in zip(posterior, _FIRST, strict=True)
         )
         return Mixture(tuple(weights), self.seen.after(surprise=place != 0))
 
@@ -296,26 +300,26 @@ class Mixture:
     def _steps(self) -> int:
         return self.seen.confirmed + self.seen.surprised
 
-    def _given(self, place: int | None, half_cell: float) -> tuple[float, ...]:
+    def _probabilities(self, place: int | None, half_cell: float) -> tuple[float, ...]:
         """The probability that each hypothesis gives to a place, or to no place."""
         if place is None:
             return (*_ELSEWHERES, math.exp(-self.seen.failure_price()))
         counted = self.seen.confirmation_price() if place == 0 else self.seen.surprise_price(abs(place))
-        return (*_given(abs(place), half_cell), math.exp(-counted))
+        return (*_on_the_line(abs(place), half_cell), math.exp(-counted))
 
-    def _price(self, given: Sequence[float]) -> float:
-        return -math.log(_share(self.weights, given)) + _ROUNDING
+    def _price(self, probabilities: Sequence[float]) -> float:
+        return -math.log(_share(self.weights, probabilities)) + _ROUNDING
 
 
-def _share(weights: Sequence[int], given: Sequence[float]) -> float:
-    return math.fsum(map(mul, weights, given)) / sum(weights)
+def _share(weights: Sequence[int], probabilities: Sequence[float]) -> float:
+    return math.fsum(map(mul, weights, probabilities)) / sum(weights)
 
 
 _ELSEWHERES = (*(0.0 for _ in SCALES), _ELSEWHERE)
 
 
 @lru_cache(maxsize=4096)
-def _given(distance: int, half_cell: float) -> tuple[float, ...]:
+def _on_the_line(distance: int, half_cell: float) -> tuple[float, ...]:
     """The probability that each hypothesis except the counting one gives to a place at this distance from 0,
     on one side."""
     tail = 0.5 if distance == 0 else 1 / (4 * distance * (distance + 1))
@@ -355,8 +359,8 @@ class Claims:
         Args:
             found: Whether the next claim is found.
         """
-        before = self.found if found else self.tested - self.found
-        return (before + 0.5) / (self.tested + 1)
+        such_claims = self.found if found else self.tested - self.found
+        return (such_claims + 0.5) / (self.tested + 1)
 
 
 @dataclass(frozen=True)
@@ -395,14 +399,14 @@ class Learned:
         return mixtures + listed
 
     @classmethod
-    def from_list(cls, kept: Sequence[Sequence[int]]) -> Learned:
-        """The state from what a book kept.
+    def from_list(cls, listed: Sequence[Sequence[int]]) -> Learned:
+        """The state that :meth:`to_list` wrote, from what a book kept.
 
         Args:
-            kept: Lists of whole numbers.
+            listed: Lists of whole numbers.
         """
-        cells, arms = (Mixture(tuple(state[:-2]), Experience(*state[-2:])) for state in kept[:2])
-        return cls(cells, arms, Claims(*kept[2]) if len(kept) > 2 else Claims())
+        cells, arms = (Mixture(tuple(state[:-2]), Experience(*state[-2:])) for state in listed[:2])
+        return cls(cells, arms, Claims(*listed[2]) if len(listed) > 2 else Claims())
 
 
 @dataclass(frozen=True, repr=False)

@@ -427,9 +427,9 @@ class Gate:
                 raise Closed("The gate is closed, so it cannot give a report any more.")
             self._promotions.follow()
             versions = tuple(self._promotions.versions[: fixed["versions"]])
-            if self._session.told(_REPORTED) is None:
+            if self._session.act_about(_REPORTED) is None:
                 self._session.record("act", {"versions": self._exact(versions, fixed["nats"])}, _REPORTED)
-            reported = self._session.told(_REPORTED)
+            reported = self._session.act_about(_REPORTED)
             assert reported is not None
             line, answers, receipt = reported
         return GateReport(

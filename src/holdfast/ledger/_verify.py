@@ -104,28 +104,28 @@ def verify(
         receipts: Receipts that people hold for lines of this book.
     """
     text = Path(path).read_bytes()
-    checked = _Checked()
-    checked.read(text)
+    exported = _ReadExport()
+    exported.read(text)
     if public_key is not None:
         public_key_of(public_key)
-        checked.head(public_key)
+        exported.head(public_key)
     all_receipts = list(receipts)
     for receipt in all_receipts:
-        checked.receipt(receipt, public_key)
-    spent, unit = checked.spent()
+        exported.receipt(receipt, public_key)
+    spent, unit = exported.spent()
     return Verification(
-        lines=len(checked.lines),
+        lines=len(exported.lines),
         spent=spent,
-        signed=public_key is not None and "signature" not in {problem.kind for problem in checked.problems},
+        signed=public_key is not None and "signature" not in {problem.kind for problem in exported.problems},
         receipts=len(all_receipts),
-        problems=tuple(checked.problems),
-        epoch=checked.epoch,
+        problems=tuple(exported.problems),
+        epoch=exported.epoch,
         unit=unit,
     )
 
 
-class _Checked:
-    """An export as far as it can be read, and everything wrong with it."""
+class _ReadExport:
+    """An export as far as it can be read, and every problem that it has."""
 
     def __init__(self) -> None:
         self.lines: list[Line] = []
@@ -516,8 +516,10 @@ def check_witness(
             words = f"the checkpoint of line {checkpoint.sequence} is not signed with this key"
             problems.append(Problem(checkpoint.sequence, "signature", words))
         elif checkpoint.sequence not in digests:
-            seen = f"a witness saw {checkpoint.sequence} lines at {_utc(checkpoint.time)}"
-            words = f"{seen}; the book ends at line {end}"
+            words = (
+                f"a witness saw {checkpoint.sequence} lines at {_utc(checkpoint.time)}; the book ends at "
+                f"line {end}"
+            )
             problems.append(Problem(checkpoint.sequence, "cut", words))
         elif digests[checkpoint.sequence] != checkpoint.digest:
             words = f"a witness saw another line {checkpoint.sequence} at {_utc(checkpoint.time)}"

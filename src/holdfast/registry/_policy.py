@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 
 from holdfast import checks, dependence
 from holdfast.errors import BudgetSpent, HoldfastError, InvalidArgument
-from holdfast.guard import Guard, Terms, real, whole
+from holdfast.guard import Guard, Terms, number_option, whole_option
 from holdfast.ledger import Balance, Book
 from holdfast.records import Record
 from holdfast.registry._people import Forbidden, Person
@@ -74,8 +74,8 @@ class Policy(Terms):
     """
 
     report: str = "owner"
-    rate: int = whole(1, RATE)
-    seconds: float | None = real("(0, 86400]", SECONDS)
+    rate: int = whole_option(1, RATE)
+    seconds: float | None = number_option("(0, 86400]", SECONDS)
     shares: dict[str, float] = field(default_factory=dict)
     rows: dict[str, Any] = field(default_factory=lambda: {"kind": "independent"})
 

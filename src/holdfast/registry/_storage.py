@@ -36,7 +36,7 @@ from scipy import special
 from holdfast.engines import Rows as SourceRows
 from holdfast.engines import is_database, open_rows, shown
 from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
-from holdfast.ledger import Book, Database, Marks, SigningKey, Unreachable, open_database
+from holdfast.ledger import Book, Marks, PostgresDatabase, SigningKey, Unreachable, open_database
 
 _BRACKETED = re.compile(r"\[(\w+)\]")
 # This lock is held while tables are made, so two services that start together do not make them twice.
@@ -128,7 +128,7 @@ class PostgresStore:
 
     def __init__(self, address: str) -> None:
         try:
-            self._database = Database.at(address)
+            self._database = PostgresDatabase.at(address)
         except HoldfastError:
             raise
         except Exception as error:
