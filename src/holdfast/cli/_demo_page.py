@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from holdfast.cli._output import filled, picture
-from holdfast.lab import TRUTH, Claim, Story, Told
+from holdfast.lab import TRUTH, AnsweredQuestion, Claim, Story
 from holdfast.records import interval_words
 
 
@@ -89,7 +89,7 @@ def _claim_row(claim: Claim) -> str:
     )
 
 
-def _question_row(question: Told) -> str:
+def _question_row(question: AnsweredQuestion) -> str:
     answer = question.answer
     value, interval = interval_words(answer.value, answer.low, answer.high)
     room = 0.25 * (answer.high - answer.low)
