@@ -71,8 +71,8 @@ class Admin(Connection):
             rate: How many new questions a person may ask in a minute.
             report: Who may give the report that ends the account: "owner" or "analyst".
         """
-        given = {"shares": shares, "rate": rate, "report": report}
-        body = {name: value for name, value in given.items() if value is not None}
+        changes = {"shares": shares, "rate": rate, "report": report}
+        body = {name: value for name, value in changes.items() if value is not None}
         changed: dict[str, Any] = self._call("PATCH", f"/datasets/{quoted(dataset)}/terms", body)
         return changed
 
@@ -192,8 +192,8 @@ class Admin(Connection):
             dataset: What it reaches now.
             days: How long it lasts, from now.
         """
-        given = {"role": role, "dataset": dataset, "days": days}
-        body = {name: value for name, value in given.items() if value is not None}
+        changes = {"role": role, "dataset": dataset, "days": days}
+        body = {name: value for name, value in changes.items() if value is not None}
         changed: dict[str, Any] = self._call("PATCH", f"/tokens/{quoted(identity)}", body)
         return changed
 

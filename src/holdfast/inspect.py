@@ -93,7 +93,7 @@ class Submission:
         self._lines.append(line)
 
     def _show(self) -> None:
-        """Write what happened in this run below what Inspect shows of it."""
+        """Print the messages about this run, after what Inspect has printed."""
         lines, self._lines = self._lines, []
         for line in lines:
             print(line, file=sys.stderr)

@@ -319,7 +319,7 @@ def test_an_answer_that_is_not_the_providers_is_refused(serving, monkeypatch, ch
     monkeypatch.setattr(provider, "_get", lambda url: known_keys if "jwks" in url else get(url))
     with pytest.raises(Refused):
         provider._checked(forged.token, "n")
-    assert provider._known()[1] is not None
+    assert provider._addresses_and_keys()[1] is not None
     if signed:
         good = jwt.encode({"alg": "RS256"}, {**_claims(honest.token, honest.key)}, forged.key)
         assert provider._checked(good, "n")["sub"] == "ann"

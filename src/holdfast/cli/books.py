@@ -105,7 +105,7 @@ def verify(
     else:
         for verification in verifications:
             _show_verification(verification)
-        _say_who(verifications, public_key)
+        _show_signer(verifications, public_key)
         if witnesses and all(verification.whole for verification in verifications):
             _say_seen(seen)
     if not all(verification.whole for verification in verifications):
@@ -162,7 +162,7 @@ def _show_verification(verification: Verification) -> None:
         console.print(f"… and {more:,} more; --json lists all.", style="red")
 
 
-def _say_who(verifications: tuple[Verification, ...], key: str | None) -> None:
+def _show_signer(verifications: tuple[Verification, ...], key: str | None) -> None:
     console = Console(highlight=False)
     if not all(verification.whole for verification in verifications):
         return
@@ -251,14 +251,14 @@ def migrate(books: tuple[Path, ...], dry_run: bool, as_json: bool) -> None:
 
     plans = [ledger.migrate(book, dry_run=True) for book in books]
     needed = [plan for plan in plans if plan.steps]
-    done = plans
+    migrations = plans
     if needed and not dry_run:
-        done = [ledger.migrate(plan.book) if plan.steps else plan for plan in plans]
+        migrations = [ledger.migrate(plan.book) if plan.steps else plan for plan in plans]
     if as_json:
-        print_data([migration.to_dict() for migration in done])
+        print_data([migration.to_dict() for migration in migrations])
         return
     console = Console(highlight=False)
-    for migration in done:
+    for migration in migrations:
         words = f"{migration.book}: format {migration.before}, {migration.lines:,} lines, intact."
         console.print(words, markup=False, soft_wrap=True)
         for step in migration.steps:
@@ -334,9 +334,10 @@ def backup(
     without_data: bool,
     as_json: bool,
 ) -> None:
-    """Save the service in HOME to FILE while it runs: account books, key, tokens, registrations and tables.
+    """Save the service in HOME to FILE, while it runs.
 
-    FILE must not exist. It contains the private key and the tables, so it has mode 600. Keep it encrypted.
+    FILE gets the account books, the key, the tokens, the registrations and the tables. It must not exist. It
+    contains the private key, so it has mode 600. Keep it encrypted.
     """
     from holdfast.server import back_up
 

@@ -57,8 +57,8 @@ class Submitting(Connection):
                 ``rate`` of submissions a minute, and ``blind``.
         """
         body = {"name": name, "source": source, "target": target, **terms}
-        made: dict[str, Any] = self._call("POST", "/boards", body)
-        return made
+        described: dict[str, Any] = self._call("POST", "/boards", body)
+        return described
 
     def board(self, name: str) -> dict[str, Any]:
         """One board: its ``standing`` with intervals, and its ``final`` once there is one.
@@ -193,13 +193,13 @@ class Submitting(Connection):
         if source is not None:
             body["source"] = source
         if scores is not None:
-            results = _read_here(scores, reading or {})
+            results = _read_if_file(scores, reading or {})
             clusters = getattr(results, "clusters", None) if clusters is None else clusters
             body["results"] = _results(results, outputs) | _texts("clusters", clusters)
         if incumbent is not None:
             body["incumbent"] = incumbent
-        made: dict[str, Any] = self._call("POST", "/gates", body)
-        return made
+        described: dict[str, Any] = self._call("POST", "/gates", body)
+        return described
 
     def gate_submit(
         self,
@@ -229,7 +229,7 @@ class Submitting(Connection):
             if self.me()["role"] != "submitter":
                 options = self.gate(gate)["reading"]
             options |= reading or {}
-        body = {"name": name, **_results(_read_here(scores, options), outputs)}
+        body = {"name": name, **_results(_read_if_file(scores, options), outputs)}
         verdict = Verdict.from_dict(self._call("POST", f"/gates/{quoted(gate)}/submissions", body))
         self._keep(verdict.receipt)
         return verdict
@@ -277,7 +277,7 @@ class Submitting(Connection):
             file.write(json.dumps(receipt.to_dict()) + "\n")
 
 
-def _read_here(scores: Any, reading: Mapping[str, str]) -> Any:
+def _read_if_file(scores: Any, reading: Mapping[str, str]) -> Any:
     """The results in a file, if that is what is given; anything else as it is."""
     if not isinstance(scores, (str, Path)):
         return scores

@@ -259,8 +259,8 @@ class TransferGaussian(_Transfer):
         rows = Information(self.setting).rows_for(error, queries)
         if self.reason() or (rows and _jung_estimate(rows, queries, self.setting.beta) > 1.01 * error):
             return rows
-        others = Jung(self.setting).rows_for(error, queries)
-        return rows if others is None else others if rows is None else min(rows, others)
+        rows_by_privacy = Jung(self.setting).rows_for(error, queries)
+        return min((count for count in (rows, rows_by_privacy) if count is not None), default=None)
 
     def queries_for(self, error: float, rows: int) -> int:
         """The more of the two; privacy is asked only where it may allow more."""

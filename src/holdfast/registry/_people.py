@@ -302,14 +302,14 @@ def _checked_reach(role: str, dataset: str, by: Person | None) -> str:
     return dataset
 
 
-def scope_of(text: str) -> str:
+def scope_of(scope: str) -> str:
     """What a token reaches, with its kind."""
-    if text == "*":
-        return text
-    parts = _SCOPE.fullmatch(text)
+    if scope == "*":
+        return scope
+    parts = _SCOPE.fullmatch(scope)
     if parts is None:
         raise InvalidArgument(
-            "dataset", "'*', 'dataset:NAME', 'board:NAME' or 'gate:NAME'", text, of="Tokens.issue"
+            "dataset", "'*', 'dataset:NAME', 'board:NAME' or 'gate:NAME'", scope, of="Tokens.issue"
         )
     return f"{parts[1] or 'dataset:'}{parts[2]}"
 

@@ -97,8 +97,8 @@ class SqliteStore:
         """Run one statement."""
         with self._lock:
             try:
-                done = self._connection.execute(statement, tuple(values))
-                return Rows(done.fetchall(), done.rowcount)
+                cursor = self._connection.execute(statement, tuple(values))
+                return Rows(cursor.fetchall(), cursor.rowcount)
             except sqlite3.Error as error:
                 raise _unusable(error) from None
 
@@ -142,8 +142,8 @@ class PostgresStore:
 
         def run(connection: Any) -> Rows:
             with connection.transaction():
-                done = connection.execute(text, tuple(values))
-                result = Rows(done.fetchall() if done.description else [], done.rowcount)
+                cursor = connection.execute(text, tuple(values))
+                result = Rows(cursor.fetchall() if cursor.description else [], cursor.rowcount)
                 if not reads:
                     connection.execute("UPDATE holdfast_changes SET number = number + 1")
             return result
@@ -245,8 +245,9 @@ def _changes(connection: Any) -> int:
 def _unusable(error: Exception) -> StoreError:
     reason = "the database does not answer" if isinstance(error, Unreachable) else type(error).__name__
     return StoreError(
-        f"What the service keeps about tokens and tables cannot be read or written ({reason}). Look at the "
-        "disk and at the database, then try again: whether the last change was made is in the list."
+        f"What the service keeps about tokens and tables cannot be read or written ({reason}). Check the "
+        "disk and the database, then try again. List the tokens or datasets to see whether the last "
+        "change was made."
     )
 
 
@@ -389,20 +390,22 @@ def _within(source: str, prefix: str) -> bool:
     >>> _within("postgres://db.example@elsewhere/town#trips", "postgresql://db.example")
     False
     """
-    asked, given = urlsplit(source), urlsplit(prefix)
-    if _scheme(asked) != _scheme(given):
+    address, allowed = urlsplit(source), urlsplit(prefix)
+    if _scheme(address) != _scheme(allowed):
         return False
-    if not (given.netloc or given.path or given.query):
+    if not (allowed.netloc or allowed.path or allowed.query):
         return True
-    machine = (asked.hostname or "") == (given.hostname or "") and _port(asked) == _port(given)
-    person = given.username in (None, "", asked.username)
-    options = parse_qs(given.query, keep_blank_values=True)
+    machine = (address.hostname or "") == (allowed.hostname or "") and _port(address) == _port(allowed)
+    person = allowed.username in (None, "", address.username)
+    options = parse_qs(allowed.query, keep_blank_values=True)
     same_options = all(
-        options.get(name) == value for name, value in parse_qs(asked.query, keep_blank_values=True).items()
+        options.get(name) == value for name, value in parse_qs(address.query, keep_blank_values=True).items()
     )
-    path, within = unquote(asked.path), given.path.rstrip("/")
-    inside = ".." not in path.split("/") and (not within or path == within or path.startswith(f"{within}/"))
-    return machine and person and same_options and inside
+    path, allowed_path = unquote(address.path), allowed.path.rstrip("/")
+    path_is_inside = ".." not in path.split("/") and (
+        not allowed_path or path == allowed_path or path.startswith(f"{allowed_path}/")
+    )
+    return machine and person and same_options and path_is_inside
 
 
 def _scheme(address: SplitResult) -> str:
@@ -455,19 +458,19 @@ class Contents:
         """Record that these rows belong to a dataset or board. Refuse them if they belong to another one.
         Returns the digest if it is new. A registration that fails releases it with :meth:`release`."""
         digest = self._digest(rows, place)
-        done = self._store.execute(
+        inserted = self._store.execute(
             "INSERT INTO [contents] (digest, kind, name) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
             (digest, kind, name),
         )
-        if done.rowcount == 1:
+        if inserted.rowcount == 1:
             return digest
         owner = self._store.execute("SELECT kind, name FROM [contents] WHERE digest = ?", (digest,))
         if owner.fetchone() not in ((kind, name), None):
-            other_kind, other = owner.fetchone()
+            other_kind, other_name = owner.fetchone()
             raise InvalidArgument(
                 "source",
-                f"rows that are not registered yet; these are the rows of the {other_kind} {other!r}, and a "
-                "second account on them would break the promise of the first. Nothing was changed",
+                f"rows that are not registered yet; these are the rows of the {other_kind} {other_name!r}, "
+                "and a second account on them would break the promise of the first. Nothing was changed",
                 Path(urlsplit(place).path).name,
                 of=f"the {kind} {name!r}",
             )
@@ -495,7 +498,7 @@ class Contents:
 
     def _digest(self, rows: SourceRows, place: str) -> str:
         try:
-            content = self._rows(rows) if rows.is_small or not rows.stays else _place(place)
+            content = self._rows(rows) if rows.is_small or not rows.stays else _place_digest(place)
         except HoldfastError:
             raise
         except Exception:  # Its text may quote a value.
@@ -506,42 +509,44 @@ class Contents:
         return hmac.new(self._key, content, "sha256").hexdigest()
 
     def _rows(self, rows: SourceRows) -> bytes:
-        """The digest of all rows. Their order does not count if the rows alone distinguish the table from
-        others."""
-        # A copy may have an index that only numbers its rows, so such columns count where nothing else tells.
+        """The digest of all rows. Their order is ignored if the rows identify the table without it."""
+        # A copy may have an extra column that only numbers its rows. Such columns are used only if the others
+        # do not identify the table.
         numbering = rows.numbering()
         columns = [name for name in rows.columns if name not in numbering]
         hashes = rows.row_hashes(self._key, columns) if columns else np.zeros(1, dtype=np.uint64)
-        telling = _telling(hashes)
-        if not telling and numbering:
+        distinctive = _identify_table(hashes)
+        if not distinctive and numbering:
             columns = list(rows.columns)
             hashes = rows.row_hashes(self._key, columns)
-            telling = _telling(hashes)
-        ordered = np.sort(hashes) if telling or not rows.has_order else hashes
+            distinctive = _identify_table(hashes)
+        ordered = np.sort(hashes) if distinctive or not rows.has_order else hashes
         names = "\n".join(sorted(columns))
         return hashlib.sha256(f"rows\n{names}\n".encode() + ordered.astype("<u8").tobytes()).digest()
 
 
-def _telling(hashes: Any) -> bool:
-    """Whether a table of the same law has the same rows, in any order, with probability at most 1e-9: the
-    probability of these counts is greatest under the law that has their shares."""
+def _identify_table(hashes: Any) -> bool:
+    """Whether the rows identify their table: an independent table from the same distribution has the same
+    rows, in any order, with probability at most 1e-9. The probability is computed for the distribution with
+    the observed shares, which makes these counts most likely."""
     _, counts = np.unique(hashes, return_counts=True)
     rows = len(hashes)
-    likeliest = (
+    log_probability = (
         special.gammaln(rows + 1)
         - special.gammaln(counts + 1).sum()
         + float((counts * np.log(counts / rows)).sum())
     )
-    return bool(likeliest <= math.log(_MISTAKEN))
+    return bool(log_probability <= math.log(_MISTAKEN))
 
 
-def _place(place: str) -> bytes:
+def _place_digest(place: str) -> bytes:
     """The identity of a table that is too large to read for a digest: its place in its database, or the
     length and the ends of its file."""
     if "://" in place:
         parts = urlsplit(place)
-        scheme = "postgresql" if parts.scheme == "postgres" else parts.scheme
-        address = f"{scheme}://{parts.hostname}:{parts.port}{parts.path}?{parts.query}#{parts.fragment}"
+        address = (
+            f"{_scheme(parts)}://{parts.hostname}:{parts.port}{parts.path}?{parts.query}#{parts.fragment}"
+        )
         return hashlib.sha256(f"table\n{address}".encode()).digest()
     path = Path(place)
     size = path.stat().st_size

@@ -18,7 +18,7 @@ from fastapi.responses import RedirectResponse, StreamingResponse
 
 from holdfast.errors import InvalidArgument
 from holdfast.registry import COOKIE, STATE_COOKIE, Service, SignIn, Unknown, terms_of
-from holdfast.server._asking import described, streamed
+from holdfast.server._asking import described_dataset, streamed
 from holdfast.server._requests import ExportBody, TermsBody, TokenBody, TokenChangeBody
 from holdfast.server._routing import TheService, Who
 
@@ -91,12 +91,12 @@ async def _at_provider(request: Request, call: Callable[..., _Reply], *arguments
 async def start(request: Request, service: TheService) -> Response:
     """Send the browser to the provider."""
     sign_in = _required(service)
-    address, kept = await _at_provider(request, sign_in.begin)
+    address, cookie = await _at_provider(request, sign_in.begin)
     reply = RedirectResponse(address, status_code=303)
     # The browser comes back from another site, which does not send a stricter cookie.
     reply.set_cookie(
         STATE_COOKIE,
-        kept,
+        cookie,
         max_age=600,
         path="/v1/sign-in",
         secure=sign_in.secure,
@@ -166,7 +166,7 @@ def change_terms(name: str, body: TermsBody, service: TheService, person: Who) -
 def close(name: str, service: TheService, person: Who) -> dict[str, Any]:
     """End the account for good. Its answers stay readable."""
     service.administration.close_account(person, name)
-    return described(service, person, name)
+    return described_dataset(service, person, name)
 
 
 @router.post("/datasets/{name}/archive")
@@ -238,12 +238,12 @@ def states(service: TheService, person: Who) -> list[dict[str, Any]]:
 def change_token(identity: str, body: TokenChangeBody, service: TheService, person: Who) -> dict[str, Any]:
     """Change the role of a token, what it reaches, or how long it lasts. Its holder stays."""
     changes = body.model_dump(exclude_unset=True)
-    after = service.tokens.changed(identity, by=person, **changes)
-    if after is None:
+    changed = service.tokens.changed(identity, by=person, **changes)
+    if changed is None:
         raise Unknown("There is no such token.")
-    service.administration.record(person, "change token", token=after.to_dict())
-    service.tokens.write(after)
-    return after.to_dict()
+    service.administration.record(person, "change token", token=changed.to_dict())
+    service.tokens.write(changed)
+    return changed.to_dict()
 
 
 @router.get("/administration")

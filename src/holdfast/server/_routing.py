@@ -52,7 +52,8 @@ async def identify(service: Service, headers: Mapping[str, str], method: str) ->
 
 
 def _identified(service: Service, headers: Mapping[str, str], method: str) -> Person:
-    """The person of a token, else of a trusted proxy, else of the session of a browser."""
+    """The person who holds the token, or else the person whom a trusted proxy names, or else the person of a
+    browser's session."""
     scheme, _, secret = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and secret:
         return service.tokens.holder(secret)
@@ -144,13 +145,13 @@ def problem(
 
 def problem_of(error: Exception, *, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """The reply for a known error."""
-    status, kind, detail, more = _described(error)
+    status, kind, detail, more = _problem_parts(error)
     return problem(status, kind, detail, headers=headers, **more)
 
 
 def in_place(error: Exception) -> dict[str, Any]:
     """A known error as a part of a larger reply."""
-    status, kind, detail, more = _described(error)
+    status, kind, detail, more = _problem_parts(error)
     return _body(status, kind, detail, **more)
 
 
@@ -169,7 +170,7 @@ def _body(status: int, kind: str, detail: str, **more: Any) -> dict[str, Any]:
     return {**body, **extra}
 
 
-def _described(error: Exception) -> tuple[int, str, str, dict[str, Any]]:
+def _problem_parts(error: Exception) -> tuple[int, str, str, dict[str, Any]]:
     """Status, kind and words of a known error, its class, and those of its values that may leave the service.
 
     The given value of an argument is left out: it may name a path of the server.
@@ -198,13 +199,13 @@ class UnexpectedErrors:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = False
 
-        async def watched(message: Message) -> None:
+        async def send_and_note(message: Message) -> None:
             nonlocal started
             started = True
             await send(message)
 
         try:
-            await self._app(scope, receive, watched)
+            await self._app(scope, receive, send_and_note)
         except Exception as error:
             route = getattr(scope.get("route"), "path", "an unknown route")
             _log.error("unexpected %s at %s", type(error).__name__, route)
@@ -222,9 +223,9 @@ def install_problems(app: FastAPI) -> None:
 
     async def malformed(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        return problem(422, "malformed-request", f"{place}: {first['msg']}", argument=place)
+        first_error = error.errors()[0]
+        place = ".".join(str(part) for part in first_error["loc"])
+        return problem(422, "malformed-request", f"{place}: {first_error['msg']}", argument=place)
 
     async def http(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
