@@ -98,7 +98,7 @@ def test_the_client_takes_a_board_from_registration_to_the_final(home, monkeypat
         assert isinstance(organiser, Client)
         assert isinstance(ann, Client)
         (score,) = organiser.final("race")
-        assert score["key"] == space["told"]["key"]
+        assert score["key"] == space["result"]["key"]
         organiser.close()
         ann.close()
     assert (folder / "receipts.jsonl").exists()

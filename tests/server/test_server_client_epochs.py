@@ -80,7 +80,7 @@ def test_mistakes_are_those_of_a_guard_and_an_analyst_opens_nothing(house):
     _, url, token = house
     owner = Client(url, token)
     before = len(owner.epochs)
-    with pytest.raises(InvalidArgument, match="epoch 1 is about"):
+    with pytest.raises(InvalidArgument, match="these are the rows of epoch 1"):
         owner.next_epoch("0.parquet")
     with pytest.raises(InvalidArgument, match="confidence is given"):
         owner.next_epoch("2.parquet", confidence=0.9, together=0.9)
