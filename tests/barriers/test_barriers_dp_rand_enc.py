@@ -159,7 +159,7 @@ def test_the_wrong_bit_comes_exactly_as_often_as_stated(bit, seed):
     assert answers[0].guarantee == DP(exact_privacy(2).epsilon)
 
 
-def test_the_record_does_not_tell_how_many_rows_were_valid():
+def test_the_record_does_not_reveal_how_many_rows_were_valid():
     rng = np.random.default_rng(0)
     first, second = (
         dp_rand_enc(rows, FIFTEEN.public, epsilon=1.0, coins=rng).to_dict() for rows in ([1, 1], [3, 7])

@@ -306,11 +306,11 @@ class EngineContract:
             line = writer.line()
             assert answer_of(rows, line) == answer_of(here, line), line
 
-    def test_what_is_lacking_is_known(self, rows: Any) -> None:
+    def test_missing_operations_are_known(self, rows: Any) -> None:
         assert rows.schema.dialect.lacking == self.lacking
 
     @pytest.mark.parametrize("name", ["exp", "ln", "power", "%"])
-    def test_what_is_lacking_is_refused_and_nothing_else(self, rows: Any, name: str) -> None:
+    def test_missing_operations_are_refused_and_nothing_else(self, rows: Any, name: str) -> None:
         call = {"power": "power(y, 0.3)", "%": "y % 2"}.get(name, f"{name}(y)")
         query = queries.mean(f"1 + {call}", bounds=(0, 1), nulls=0)
         if name in self.lacking or (name == "%" and "% of fractions" in self.lacking):

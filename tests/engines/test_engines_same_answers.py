@@ -138,7 +138,7 @@ def test_all_three_release_the_same_answers(to_postgres, to_spark, seed):
         assert compare(here, Guard(there, train=train), Questions(500 + seed, without), 150) >= 120
 
 
-def test_an_engine_that_rounds_halves_otherwise_is_told_apart(to_postgres, monkeypatch):
+def test_an_engine_that_rounds_halves_differently_is_noticed(to_postgres, monkeypatch):
     """The sabotaged twin: halves to even, as PostgreSQL itself has it."""
     table = pa.table({"y": [0.5, 1.5, 2.5, 3.5]})
     line = "mean(round(y), 0, 5)"

@@ -66,7 +66,7 @@ def test_a_name_cannot_write_markdown_or_html():
         assert "<img" not in page
 
 
-def test_sealed_outputs_on_hidden_inputs_tell_nothing():
+def test_sealed_outputs_on_hidden_inputs_reveal_nothing():
     """A candidate that differs on inputs with some property would learn from a free refusal how many tasks
     have it. Who knows the outputs may be told."""
     outputs = dict.fromkeys(INCUMBENT, "same")

@@ -111,7 +111,9 @@ def test_a_session_in_which_every_question_is_interrupted_is_the_same_session(ta
         whole.close()
 
 
-def test_who_asks_again_with_another_guess_has_the_plan_that_was_reserved(table, tmp_path, monkeypatch):
+def test_asking_an_interrupted_question_with_another_guess_uses_the_reserved_plan(
+    table, tmp_path, monkeypatch
+):
     with process(table, tmp_path / "book") as first:
         first.ask("share(x > 0.3, guess = 0.2)")
     monkeypatch.setattr(Questions, "again", lambda questions, interrupted: None)
@@ -224,7 +226,7 @@ def test_a_model_is_not_read_again(table, tmp_path):
     assert len(again.balance.open) == 1
 
 
-def test_predictions_wait_for_whoever_sends_them_again(table, tmp_path):
+def test_interrupted_predictions_are_read_again_when_somebody_sends_them_again(table, tmp_path):
     labels = {**table, "late": (table["x"] > 0.5).astype(int)}
     predictions = np.ones(ROWS, dtype=int)
     with process(labels, tmp_path / "book") as first:

@@ -383,7 +383,7 @@ def lower_limit(successes, runs, sure=0.999):
     return binomtest(successes, runs).proportion_ci(2 * sure - 1, method="exact").low
 
 
-def test_all_intervals_hold_for_one_who_overfits_the_training_part(seed):
+def test_all_intervals_hold_for_an_analyst_who_overfits_the_training_part(seed):
     assert lower_limit(runs_held(overfit_the_training_part, careful, seed, 60), 60, sure=0.95) >= 0.95
 
 
@@ -392,7 +392,7 @@ def test_a_twin_that_forgets_the_threshold_misses(seed, monkeypatch):
     assert runs_held(overfit_the_training_part, careful, seed, 40) < 0.8 * 40
 
 
-def test_all_intervals_hold_for_one_who_reads_the_holdout(seed):
+def test_all_intervals_hold_for_an_analyst_who_reads_the_holdout(seed):
     assert lower_limit(runs_held(read_the_holdout, careless, seed, 30), 30, sure=0.95) >= 0.9
 
 
@@ -432,7 +432,7 @@ def test_with_the_rows_of_theorem_2_no_interval_is_wider_than_its_error(queries,
         assert made.half_width(queries, releases, released=released) <= error
 
 
-def test_before_the_first_release_nothing_is_paid_for_what_was_told():
+def test_before_the_first_release_a_query_has_the_radius_of_a_fixed_query():
     """Half of β, half of that for round 0, and the weight of the question: a fixed query's radius."""
     made = promise(10_000, 0.04, 0.0025)
     nats = math.log(4 / 0.05) + made.step_nats(7)
@@ -671,7 +671,7 @@ def test_the_code_guard_keeps_the_same_promise_with_narrower_intervals(rng):
     assert "20,000 protected rows" in repr(code)
 
 
-def test_the_code_guard_charges_a_failure_and_goes_on(rng):
+def test_the_code_guard_charges_a_failure_and_continues(rng):
     train, fresh = coins(rng)
     code = CodeHoldout(train, fresh)
     with pytest.raises(QueryRejected, match="could not be computed"):

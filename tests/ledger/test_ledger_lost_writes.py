@@ -48,13 +48,13 @@ def crashes(tmp_path, synchronous, questions, points, seed):
     return lost, tried
 
 
-def test_nothing_that_was_told_is_lost_when_power_fails(tmp_path, seed):
+def test_no_released_answer_is_lost_when_power_fails(tmp_path, seed):
     lost, tried = crashes(tmp_path, "FULL", 40, 60, seed)
     assert (lost, tried) == ([], 180)
 
 
 @pytest.mark.slow
-def test_nothing_that_was_told_is_lost_at_a_thousand_points(tmp_path, seed):
+def test_no_released_answer_is_lost_when_power_fails_at_a_thousand_points(tmp_path, seed):
     lost, tried = crashes(tmp_path, "FULL", 300, 1000, seed)
     assert (lost, tried) == ([], 3000)
 

@@ -81,7 +81,7 @@ def test_a_file_shows_nothing_of_its_protected_rows(make):
     assert_same(*(observe(table_session(partial(make, t), QUESTIONS)) for t in tables))
 
 
-def test_a_gap_in_a_file_is_not_told():
+def test_a_missing_value_among_protected_rows_of_a_file_is_not_revealed():
     tables = make_pair(GAPPED_TEXT)
     questions = ("share(s = 'a', nulls = false)",)
     assert_same(*(observe(table_session(partial(csv, t), questions)) for t in tables))

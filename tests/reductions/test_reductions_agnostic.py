@@ -241,7 +241,7 @@ def test_it_is_as_good_as_the_best_as_often_as_promised(budget, name, seed):
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
-def test_the_plan_is_told(budget):
+def test_the_plan_is_in_the_steps(budget):
     private = learned(budget)
     (step,) = private.steps
     used = step.parameters

@@ -105,7 +105,7 @@ def test_the_law_is_given_or_estimated_within_its_stated_error(seed):
 
 
 @pytest.mark.parametrize("law", [[0.5, 0.5], [0.5, 0.5, 0.1], [1.5, -0.5, 0.0], [math.nan, 0.5, 0.5]])
-def test_what_is_no_law_is_refused(law):
+def test_bad_probabilities_are_refused(law):
     with pytest.raises(InvalidArgument, match="probabilities"):
         coin(probabilities=lambda rows: law).law([0, 0])
 

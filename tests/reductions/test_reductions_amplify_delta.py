@@ -175,7 +175,7 @@ def test_one_changed_row_changes_one_ballot():
             assert sum(a != b for a, b in zip(first, second, strict=True)) <= 1
 
 
-def test_the_steps_are_told():
+def test_the_steps_are_listed():
     private = compiled(PURE["two seeds"])
     assert [type(step.result) for step in private.steps] == [Replicability, DP]
     assert "Theorem 6.2" in str(private.explain())

@@ -49,7 +49,7 @@ def numbers(board):
     return [event.body["released"]["numbers"] for event in board._book.events() if event.kind == "release"]
 
 
-def test_the_door_is_the_same_in_both_phases_and_costs_nothing(boards, tmp_path):
+def test_a_bad_submission_is_refused_alike_in_both_phases_and_costs_nothing(boards, tmp_path):
     bad = {
         "number": predictions(0.7).assign(prediction="yes"),
         "for example id 10": predictions(0.7).drop(index=10),

@@ -187,7 +187,7 @@ def killed(home, kills, seed):
     return told, number
 
 
-def test_a_server_that_is_killed_has_every_epoch_that_it_told_of(tmp_path, seed):
+def test_a_killed_server_has_every_epoch_that_it_reported(tmp_path, seed):
     told, there = killed(tmp_path, 1, seed)
     assert told <= there - 1
     assert there > 1

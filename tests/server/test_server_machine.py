@@ -99,7 +99,10 @@ class Team(RuleBasedStateMachine):
         }
         self.owner = self.service.tokens.issue("olga", role="owner")[0]
         self.service.boards.register(
-            "race", "y.csv", {"target": "y", "start": 0.5, "sealed": 0.0, "rate": self.rate_of_boards}, blind=False
+            "race",
+            "y.csv",
+            {"target": "y", "start": 0.5, "sealed": 0.0, "rate": self.rate_of_boards},
+            blind=False,
         )
         self.register("one")
 

@@ -92,7 +92,7 @@ def test_a_participant_uploads_without_a_mouse_on_a_phone(site):
     assert page.get_by_role("button", name="Submit").bounding_box()["height"] >= 40
 
 
-def test_what_is_refused_is_told_beside_the_form_and_costs_nothing(site):
+def test_a_refusal_is_shown_beside_the_form_and_costs_nothing(site):
     url, tokens, visit = site
     page = visit("ann", viewport=PHONE)
     status = page.get_by_role("status").locator("visible=true")

@@ -130,7 +130,7 @@ def test_a_body_is_the_same_wherever_it_is_parsed():
 
 
 @pytest.mark.parametrize("padding", [0, 100_000])
-def test_what_is_wrong_with_a_body_is_told_the_same(padding):
+def test_errors_in_a_body_are_the_same_in_both_processes(padding):
     for content, place in (
         (json.dumps({"name": 3, "scores": {"a": 1}}), ("body", "name")),
         (json.dumps({"name": "v2", "scores": {"a": 1}, "more": 1}), ("body", "more")),

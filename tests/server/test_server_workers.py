@@ -122,7 +122,7 @@ def test_a_race_for_one_account_in_postgresql_is_exact(served_from_database, tmp
     require_exact(served_from_database, tmp_path)
 
 
-def test_every_worker_tells_the_metrics_of_all(served):
+def test_every_worker_reports_the_metrics_of_all(served):
     for number in range(10):
         assert served.ask(f"share(x > {0.1 + number / 1e3})").status_code == 200
     route = 'holdfast_requests_total{method="POST",route="/v1/datasets/{name}/questions",status="200"}'

@@ -91,7 +91,7 @@ def who_knows(failure: float, *, again: bool) -> float:
     return 1 - sum(worst) / (len(worst) * (1 if again else len(TABLES)))
 
 
-def test_who_knows_every_earlier_row_gains_nothing_on_fresh_rows_and_more_than_is_allowed_on_the_same_ones():
+def test_knowing_every_earlier_row_breaks_the_promise_on_the_same_rows_and_not_on_fresh_ones():
     failure = 0.3
     assert who_knows(failure, again=False) == missed(failure)
     assert missed(failure) <= failure < who_knows(failure, again=True)
