@@ -1,4 +1,4 @@
-"""Boards: the ladder's alphabet, what a submission is told, climbers, the sealed final, bad submissions."""
+"""Boards: the outputs of the ladder, results of submissions, climbers, the sealed final, bad submissions."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_a_submission_belongs_to_the_person_who_made_it_and_not_to_the_one_who_s
 
 
 def test_nothing_reveals_the_order_of_the_labels(labels):
-    """A table sorted by its labels would tell them to whoever learns its order."""
+    """If a table is sorted by its labels, its order reveals them."""
     sorted_by_label = labels.sort_values("y", kind="stable")
     boards = [Board(frame, target="y", start=0.5) for frame in (labels, sorted_by_label)]
     assert boards[0].ids == boards[1].ids == list(range(ROWS))

@@ -544,7 +544,7 @@ class EngineContract:
         assert (train.count, protected.count) == (300, 650)
         assert protected.frame()["y"].tolist() == table["y"][350:]
 
-    def test_a_split_that_is_none_is_refused(self, rows: Any) -> None:
+    def test_a_bad_split_is_refused(self, rows: Any) -> None:
         everything = np.ones(1000, dtype=bool)
         for mask in (everything, ~everything):
             with pytest.raises(QueryRejected, match="no rows"):

@@ -239,7 +239,7 @@ def compare(make, questions):
     ],
 )
 def test_strategies_that_count_answers_answer_as_one_by_one(table, strategy, queries, monkeypatch):
-    """The noise is nobody's to choose; here it is nothing, so that both ways can be compared."""
+    """Users cannot choose the noise. Here it is zero, so that both ways can be compared."""
     monkeypatch.setattr(Noise, "add", lambda self, value: value)
     unwanted = ("where", "quantile", "skip") if strategy.endswith("code") else ("quantile",)
     questions = [one for one in QUESTIONS if not any(word in one for word in unwanted)]
@@ -637,10 +637,10 @@ def assert_taught_by_what_is_recorded(guard):
 def test_what_another_process_settled_meanwhile_is_not_built_on(
     table, tmp_path, monkeypatch, taken, sabotaged
 ):
-    """The other one lost patience. What was read here was priced from outputs that are not
-    recorded; it is read anew, so that nothing leaves but what is in the book.
+    """Another process gave the reservations back. What was read here was priced from outputs that are not
+    recorded. It is read again, so that only recorded answers leave.
 
-    The twin records all that is still open.
+    The twin records everything that is still open.
     """
     ours, theirs = Guard(table, ledger=tmp_path / "book"), Guard(table, ledger=tmp_path / "book")
     settle, once, later = Session.settle, [], time.time() + 3_600

@@ -1,5 +1,5 @@
-"""Killed while several questions are read together: what was reserved is spent, nothing is released without
-its charge, and a batch is gone on with."""
+"""A process is killed while several questions are read together: what was reserved is spent, nothing is
+released without its charge, and the batch continues."""
 
 from __future__ import annotations
 

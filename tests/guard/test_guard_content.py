@@ -1,4 +1,4 @@
-"""An account book goes on with the rows it was opened for, and with no others, wherever they come from."""
+"""An account book continues with the rows it was opened for and refuses others, wherever they come from."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def refused(ask):
 @pytest.mark.usefixtures("failing")
 @pytest.mark.parametrize("strategy", [*NOISY, "split", "grid-code"])
 def test_questions_asked_together_end_at_the_one_that_fails_where_answers_are_counted(table, strategy):
-    """As one by one: whoever asks so is told of the failure, and nothing is asked after it."""
+    """As one by one: the caller gets the failure, and nothing is asked after it."""
     alone, together = (Guard(table, strategy=strategy, queries=10) for _ in range(2))
     questions = ["share(x > 0.5)", "share(x > 0.6)", "share(x > 0.7)"]
     expected = refused(lambda: [alone.ask(question) for question in questions])

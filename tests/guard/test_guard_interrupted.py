@@ -184,8 +184,10 @@ def test_rows_that_changed_are_not_read_again(table, tmp_path):
 
 
 def attack(table, place, monkeypatch, counts):
-    """Read the first bits of the table off which questions end their process for want of memory. Returns how
-    many did, and the account."""
+    """Learn the first bits of the table from which questions end their process because memory runs out.
+
+    Returns how many questions did, and the account.
+    """
     bits, kills = [], [0]
     monkeypatch.setattr(_records, "memory_kills", lambda: ["start", kills[0] if counts else 0])
     monkeypatch.setattr(_clean_room, "_count_kills", lambda: ["start", kills[0] if counts else 0])
@@ -199,7 +201,7 @@ def attack(table, place, monkeypatch, counts):
     return sum(bits), guard
 
 
-@pytest.mark.parametrize("counts", [True, False], ids=["paid", "the twin that reads again for nothing"])
+@pytest.mark.parametrize("counts", [True, False], ids=["paid", "the twin that reads again free of charge"])
 def test_a_process_that_dies_of_memory_is_a_failure_at_its_price(table, tmp_path, monkeypatch, counts):
     deaths, guard = attack(table, tmp_path / "book", monkeypatch, counts)
     assert deaths >= 2

@@ -1,4 +1,4 @@
-"""A book knows its dependence model by its content, and goes on under no other one."""
+"""A book knows its dependence model by its content, and refuses every other model."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_intervals_miss_where_a_sticky_book_continues_as_a_fair_coin(tmp_path, r
 
 
 def test_extra_assumptions_are_part_of_the_model_of_a_book(table, path):
-    """A chain that was fitted is not gone on with as one that is known."""
+    """An account of a fitted chain does not continue with a chain that is given as known."""
     fitted = MarkovChain(FAIR, ROWS, extra_assumptions=("The matrix was fitted.",))
     opened(table, fitted, path).close()
     with pytest.raises(BookError, match="model"):
@@ -179,7 +179,7 @@ def test_rows_that_another_draw_would_set_aside_are_refused(table, path, monkeyp
 
 
 def test_a_board_and_a_holdout_keep_no_model(path):
-    """A board's rows are independent, and a holdout keeps no book: there is nothing to go on with."""
+    """A board's rows are independent, and a holdout keeps no book: neither has a model to continue with."""
     from holdfast.guard import Board
 
     labels = {"id": np.arange(100), "y": np.arange(100) % 2}

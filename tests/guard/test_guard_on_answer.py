@@ -1,4 +1,4 @@
-"""Callbacks are told every new answer once it is in the book, and their errors lose nothing."""
+"""Callbacks get every new answer once it is in the book, and their errors lose nothing."""
 
 from __future__ import annotations
 

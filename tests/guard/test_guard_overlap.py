@@ -1,4 +1,4 @@
-"""Which tables are taken for copies: not independent ones, by exact laws and by simulation; copies always."""
+"""Which tables count as copies: independent ones never, by exact laws and by simulation; copies always."""
 
 from __future__ import annotations
 

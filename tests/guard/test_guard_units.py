@@ -24,7 +24,7 @@ def panel(rng, *, shuffled=True):
 
 
 def memory(rng, rows, stay):
-    """A value that is kept with probability ``stay`` and drawn anew otherwise, from 0, 1/9, …, 1."""
+    """A value that is kept with probability ``stay`` and drawn again otherwise, from 0, 1/9, …, 1."""
     fresh = rng.random(rows) >= stay
     fresh[0] = True
     return (rng.integers(0, 10, rows) / 9)[np.maximum.accumulate(np.where(fresh, np.arange(rows), 0))]

@@ -46,7 +46,7 @@ def path(tmp_path):
 
 
 def all_at_once(guard, questions, ask=None):
-    """Everyone comes while somebody else has the turn; what each was told, in the order of the questions."""
+    """Everyone asks while somebody else has the turn. Returns the results in the order of the questions."""
     ask = ask or guard.ask
     with ThreadPoolExecutor(len(questions)) as people:
         with guard._session.turn():
@@ -473,8 +473,8 @@ def test_a_book_that_breaks_while_reserving_charges_nobody(path, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["before", "after"])
 def test_a_book_that_breaks_while_settling_releases_nothing_and_lets_everyone_go(path, monkeypatch, kind):
-    """Whether the lines were written before it broke or not: nobody is told, and who asks again is told what
-    is on disk."""
+    """Whether the lines were written before it broke or not: nobody gets an answer, and asking again gives
+    what is on disk."""
     guard = Guard(table(), ledger=path)
     append_all = Book.append_all
 

@@ -696,7 +696,7 @@ def test_the_code_guard_refuses_what_would_break_a_promised_error(rng):
 
 
 @pytest.mark.parametrize("analyst", [overfit_the_training_part])
-def test_the_code_guard_holds_against_the_same_analyst(seed, analyst):
+def test_the_code_guard_withstands_the_same_analyst(seed, analyst):
     def maker(train, fresh, rng):
         return CodeHoldout(train, fresh)
 

@@ -16,7 +16,7 @@ FAILS_BY_RAISING = {
     "test_scikit_learn_accepts_it": "scikit-learn's own check",
     "test_scikit_learns_own_checks": "scikit-learn's own check",
 }
-# These wait on purpose, and for nothing that a condition could tell.
+# These wait on purpose: no condition could replace the time.
 WAIT_ON_PURPOSE = {
     "engines/test_engines_deadline.py": "statements that must not be stopped early or late",
     "guard/test_guard_batch_crash.py": "a crash at a random moment",

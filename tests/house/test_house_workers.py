@@ -1,4 +1,4 @@
-"""Whoever works, the results are the same; who cannot work is told so; Ctrl-C stops everything."""
+"""All kinds of workers give the same results, bad workers are refused, and Ctrl-C stops everything."""
 
 from __future__ import annotations
 

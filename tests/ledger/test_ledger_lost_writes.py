@@ -1,5 +1,7 @@
-"""Power fails at any moment, and what was written but not synced is lost, kept or torn: no line that anyone
-was told of, and no reservation of a question that was read, is missing afterwards."""
+"""Power fails at any moment, and writes that were not synced are lost, kept or torn.
+
+Afterwards no line of a released answer is missing, and no reservation of a question that was read.
+"""
 
 from __future__ import annotations
 

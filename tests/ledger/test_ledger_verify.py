@@ -99,7 +99,7 @@ def test_a_cut_tail_is_found_even_without_the_ending(story, tmp_path):
 
 
 def forged(tmp_path, path, key, *, keep, change=None):
-    """A book that its own keeper rewrote: consistent, and signed anew."""
+    """A book that its own keeper rewrote: consistent, and signed again."""
     book = Book(tmp_path / "forged", key=key)
     for number, row in enumerate(rows_of(path)[1 : keep + 1]):
         line = json.loads(row)

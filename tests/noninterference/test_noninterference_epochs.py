@@ -40,7 +40,7 @@ def epochs_session(look: Look, before, after, close, changed=()):
     later.close()
 
 
-# Protected rows in another order are not among them: whether they are told is an answer, and is paid for.
+# Protected rows in another order are not among them: whether they are recognised is an answer with a price.
 CHANGED = {
     "the rows of the first": lambda before, after: before,
     "the same rows again": lambda before, after: after,

@@ -114,7 +114,7 @@ def in_postgres(connection, columns):
 
 @pytest.fixture(params=["duckdb", "postgres", "files"])
 def place(request, monkeypatch, tmp_path):
-    """How a table is put where it stays, and what a guard on it is told."""
+    """How a table is put into its place, and the options of a guard on it."""
     if request.param == "files":
         monkeypatch.setattr("holdfast.engines._rows._MOST_COPIED", 0)
         monkeypatch.chdir(tmp_path)

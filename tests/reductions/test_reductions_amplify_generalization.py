@@ -58,7 +58,7 @@ def test_averages_agree_as_often_as_promised_on_all_data_of_six_rows(lean, parts
 
 @pytest.mark.parametrize("parts", [2, 6])
 def test_rare_samples_that_reveal_everything_are_paid_for(parts):
-    # A row of 1, which is rare, is told; a row of 0 is not: then the law is that of a fair coin.
+    # A row of 1, which is rare, is revealed. For a row of 0 the law is that of a fair coin.
     rare = 0.05
     telling = Algorithm(
         lambda rows, tape: 0,

@@ -379,7 +379,7 @@ def test_a_bundle_is_for_one_service_and_for_its_own_rows(
     rows.write_bytes(content.replace(b"\n3", b"\n4"))
     assert elsewhere.take_in(bundle, service.key.public).status_code in (422, 503)
     assert "people" not in elsewhere.service.datasets.names()
-    rows.write_bytes(content)  # What was placed the last time is gone on with.
+    rows.write_bytes(content)  # What the interrupted import placed is used.
     assert elsewhere.take_in(bundle, service.key.public).status_code == 201
     third.service.close()
 

@@ -84,8 +84,8 @@ def test_a_share_that_is_used_up_refuses_one_question_and_not_the_others(service
     )
     eve = person("analyst", "eve", team="red")
     refusals = [one["problem"] for one in batch(eve, asked, "nothing").json()["outcomes"]]
-    first, second, dear, cheap = (one["asked"] for one in refusals)
-    share = first + second + (cheap + dear) / 2
+    first, second, expensive, cheap = (refusal["asked"] for refusal in refusals)
+    share = first + second + (cheap + expensive) / 2
     service.datasets.register(
         "shared", varied(service, "other.parquet", "shared"), Policy(shares={"red/bob": share, "red/eve": 0})
     )

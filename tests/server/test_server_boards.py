@@ -1,4 +1,4 @@
-"""Boards over HTTP: formats, what is told, blind phases, the final, and bad submissions."""
+"""Boards over HTTP: formats, results, blind phases, the final, and bad submissions."""
 
 from __future__ import annotations
 
@@ -376,7 +376,7 @@ def test_the_owner_says_how_many_may_be_chosen_and_how_often(labels, board, pers
 
 
 def test_equal_live_and_other_sealed_predictions_are_two_submissions(board, person, owner, service):
-    """They are told the same and paid for once; each has its own key, place and final score."""
+    """They get the same result, which is paid for once; each has its own key, place and final score."""
     ann, sealed = person("participant", "ann"), service.boards.get("race")._sealed_mask
     frame = board(0.8)
     changed = np.where(sealed, 1 - frame["prediction"], frame["prediction"])

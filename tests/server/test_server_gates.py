@@ -1,4 +1,4 @@
-"""Gates over HTTP: what is told and what is not, tokens that may only submit, two processes, bad requests."""
+"""Gates over HTTP: what replies show and hide, tokens that may only submit, two processes, bad requests."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def test_the_report_closes_the_gate_and_only_then_shows_scores(gate, harness, ow
     assert owner("POST", "/gates/agent/report").json() == report
     refused = gate(harness, "v3", scores(400))
     assert (refused.status_code, refused.json()["type"]) == (409, "urn:holdfast:account-closed")
-    assert gate(harness, "v2", BETTER).json()["repeated"]  # What was told stays readable.
+    assert gate(harness, "v2", BETTER).json()["repeated"]  # Earlier verdicts stay readable.
     described = owner("GET", "/gates/agent").json()
     assert described["closed"]
     assert "The gate is closed" in described["text"]

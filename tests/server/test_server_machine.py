@@ -181,7 +181,7 @@ class Team(RuleBasedStateMachine):
         self.check(self.asked_in(name, who, key), who, limit, key, status, said, price)
 
     def check(self, model, who, limit, key, status, said, price):
-        """What one question was told, and what it could cost, against the model; which takes it in."""
+        """Compare the reply to one question and its price with the model, and record the reply there."""
         if key and model.requests.get((who, key), limit) != limit:
             assert (status, said.get("asked")) == (422, 0)
         elif limit in model.answers:
@@ -283,7 +283,7 @@ class Team(RuleBasedStateMachine):
                 assert model.room(who) > -1e-9
 
     @invariant()
-    def history_is_what_people_were_told(self):
+    def history_is_what_people_got(self):
         for name, model in self.epochs().items():
             page = self.caller("olga")("GET", f"/datasets/{name}/history?limit=1000").json()["answers"]
             for answer in page:
@@ -291,7 +291,7 @@ class Team(RuleBasedStateMachine):
             assert page == list(model.answers.values())
 
     @invariant()
-    def the_standing_is_who_was_told_they_were_better(self):
+    def the_standing_is_who_was_shown_to_be_better(self):
         if hasattr(self, "owner"):
             standing = self.caller("olga")("GET", "/boards/race").json()["standing"]
             better = sorted((entry for entry in self.board if entry["better"]), key=lambda e: -e["value"])

@@ -50,7 +50,7 @@ def test_asking_without_a_mouse_with_the_price_before_and_the_interval_after(vis
     expect(preview).to_be_empty()
     expect(page.locator("#drawing circle").first).to_be_visible()
     spent = page.locator("#facts dd").nth(2).inner_text()
-    page.keyboard.press("Enter")  # Once more: the recorded answer, for nothing.
+    page.keyboard.press("Enter")  # Once more: the recorded answer, free of charge.
     expect(page.locator("#facts dd").nth(2)).to_have_text(spent)
     expect(page.get_by_label("Question", exact=True)).to_be_focused()
 

@@ -92,7 +92,7 @@ def test_a_restart_under_load_loses_nothing_and_pays_nothing_twice(cluster, tmp_
         thread.join(240)
     assert failures == []
     assert len(acknowledged) == PEOPLE * QUESTIONS
-    # The book, read anew, has every answer once, and adds up to what was acknowledged.
+    # The book, read again, has every answer once, and adds up to what was acknowledged.
     dataset = service.datasets.get("t")
     lines = list(dataset.book.events())
     released = [line for line in lines if line.kind == "release"]

@@ -75,7 +75,7 @@ class ClusterWorld:
 
 @dataclass(frozen=True)
 class ChainWorld:
-    """A stationary chain that stays with probability ``memory``, and is drawn anew otherwise."""
+    """A stationary chain that stays with probability ``memory``, and is drawn again otherwise."""
 
     memory: float
     rows: int
