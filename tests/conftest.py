@@ -96,6 +96,16 @@ def postgres():
         server.cleanup()
 
 
+@pytest.fixture(scope="session")
+def postgres_connection(postgres):
+    """An ibis connection to this server."""
+    import ibis
+
+    connection = ibis.connect(postgres)
+    yield connection
+    connection.disconnect()
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def place(request, tmp_path):
     """Where a fresh book is kept."""

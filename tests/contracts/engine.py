@@ -32,6 +32,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from contracts.examples import thinned
@@ -104,6 +105,15 @@ def people(seed: int, count: int) -> Columns:
         "s": [source.choice(["F", "M", "it's", "", None, "É", "12", " -1.5e3"]) for _ in range(count)],
         "d": [source.choice(days) for _ in range(count)],
     }
+
+
+def arrow(columns: Columns, whole: pa.DataType | None = None) -> pa.Table:
+    """The columns as an arrow table; those of whole numbers have 32 bits unless ``whole`` is another type."""
+    types = {
+        **{"x": pa.float64(), "y": pa.float64(), "k": whole or pa.int32(), "b": pa.bool_()},
+        **{"s": pa.string(), "d": pa.date32(), "t": pa.timestamp("us")},
+    }
+    return pa.table({name: pa.array(values, types[name]) for name, values in columns.items()})
 
 
 def units(values: list[float | None], lo: float, hi: float, missing: float) -> list[int]:

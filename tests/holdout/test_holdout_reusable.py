@@ -28,6 +28,7 @@ from holdfast.holdout import Promise, SparseNoise
 from holdfast.mechanisms import Noise
 from holdfast.queries import share
 from holdfast.stability import DP, BayesianDP
+from limits import lower_limit
 
 SETTINGS = {"threshold": 0.04, "noise": 0.0025, "budget": 4}
 
@@ -378,13 +379,8 @@ def runs_held(analyst, maker, seed, runs):
     return sum(analyst(np.random.default_rng([seed, run]), maker) for run in range(runs))
 
 
-def lower_limit(successes, runs, sure=0.999):
-    """The exact lower limit of a probability, on one side."""
-    return binomtest(successes, runs).proportion_ci(2 * sure - 1, method="exact").low
-
-
 def test_all_intervals_hold_for_an_analyst_who_overfits_the_training_part(seed):
-    assert lower_limit(runs_held(overfit_the_training_part, careful, seed, 60), 60, sure=0.95) >= 0.95
+    assert lower_limit(runs_held(overfit_the_training_part, careful, seed, 60), 60, confidence=0.95) >= 0.95
 
 
 def test_a_twin_that_forgets_the_threshold_misses(seed, monkeypatch):
@@ -393,7 +389,7 @@ def test_a_twin_that_forgets_the_threshold_misses(seed, monkeypatch):
 
 
 def test_all_intervals_hold_for_an_analyst_who_reads_the_holdout(seed):
-    assert lower_limit(runs_held(read_the_holdout, careless, seed, 30), 30, sure=0.95) >= 0.9
+    assert lower_limit(runs_held(read_the_holdout, careless, seed, 30), 30, confidence=0.95) >= 0.9
 
 
 def test_a_twin_that_does_not_pay_for_releases_misses(seed, monkeypatch):

@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 import numpy as np
 import pandas as pd
 import pytest
-from reductions_oracles import LEVEL, lower_limit
+from reductions_oracles import LEVEL
 from scipy import stats
 
 from holdfast import reductions
@@ -25,6 +25,7 @@ from holdfast.reductions import (
 from holdfast.replicable import Result, Tape
 from holdfast.stability import DP, GoodCoins, Replicability
 from holdfast.workers import run_all
+from limits import lower_limit
 
 
 def coin(**fields) -> Algorithm:

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 from reductions_ballots import election
-from reductions_oracles import LEVEL, lower_limit
+from reductions_oracles import LEVEL
 from scipy import stats
 
 from enumeration import data, exact_epsilon, hockey_stick
@@ -17,6 +17,7 @@ from holdfast.reductions import Algorithm, amplify_delta
 from holdfast.reductions._amplify import cheapest_parts
 from holdfast.replicable import Tape
 from holdfast.stability import DP, Replicability
+from limits import lower_limit
 
 TAPES = ("a", "b", "c")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reductions_oracles import LEVEL, SHARES, lower_limit, mean_mismatch, samples
+from reductions_oracles import LEVEL, SHARES, mean_mismatch, samples
 from scipy import stats
 
 from enumeration import data, independent
@@ -18,6 +18,7 @@ from holdfast.reductions import Algorithm, amplify_generalization
 from holdfast.reductions._amplify import _averaged, averaged_rho
 from holdfast.replicable import Tape
 from holdfast.stability import DP, PerfectGeneralization
+from limits import lower_limit
 
 LEAN = 0.009
 EPSILON, DELTA = 8.0, 0.6
