@@ -67,7 +67,7 @@ def test_a_prior_that_is_not_normalised_is_seen():
 
 
 @given(HISTORIES, st.integers(1, 10**9), HALF_CELLS)
-def test_farther_places_are_dearer_and_both_sides_cost_the_same(history, place, half_cell):
+def test_farther_places_are_more_expensive_and_both_sides_cost_the_same(history, place, half_cell):
     prior = after(history)
     assert prior.price(place + 1, half_cell) >= prior.price(place, half_cell) - 1e-9
     assert prior.highest_price_up_to(place, half_cell) >= prior.price(0, half_cell)
@@ -75,7 +75,9 @@ def test_farther_places_are_dearer_and_both_sides_cost_the_same(history, place, 
 
 
 @given(HISTORIES, HISTORIES, PLACES, HALF_CELLS)
-def test_no_price_exceeds_the_dearest_whatever_is_learned_in_between(history, meanwhile, place, half_cell):
+def test_no_price_exceeds_the_reserved_one_whatever_is_learned_in_between(
+    history, meanwhile, place, half_cell
+):
     prior = after(history)
     later = prior
     for seen, width in meanwhile:

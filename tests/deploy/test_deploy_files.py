@@ -1,7 +1,7 @@
 """What is deployed: every file parses, every flag exists, every file that is named is there, and nothing runs
 as root.
 
-Helm lints and renders the chart, and what it renders is held against the schemas of Kubernetes. The
+Helm lints and renders the chart, and the schemas of Kubernetes check what it renders. The
 Dockerfile goes through hadolint. No test installs the chart into a cluster.
 """
 

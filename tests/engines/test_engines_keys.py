@@ -113,6 +113,6 @@ def test_clusters_by_a_key_hold():
 
 
 @pytest.mark.filterwarnings("ignore::holdfast.errors.DependenceWarning")
-def test_rows_of_one_key_taken_for_independent_miss_far_too_often():
+def test_rows_of_one_key_treated_as_independent_miss_far_too_often():
     """The twin: if keys are not looked at, intervals at 95 % miss in a quarter of all runs or more."""
     assert misses(40, key=None) >= 10

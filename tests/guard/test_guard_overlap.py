@@ -1,4 +1,4 @@
-"""Which tables are taken for copies: not independent ones, by exact laws and by simulation; copies always."""
+"""Which tables count as copies: independent ones never, by exact laws and by simulation; copies always."""
 
 from __future__ import annotations
 
@@ -128,14 +128,14 @@ KINDS = ("unlike", "as many values as rows", "few values", "a long tail")
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_independent_tables_are_let_in(rng, kind):
+def test_independent_tables_are_accepted(rng, kind):
     for _ in range(40):
         old, new = (Sketch.of(digests(table)) for table in _tables(rng, kind, int(rng.integers(50, 3_000))))
         assert not old.occurs_in(new)
         assert not old.sampled(200).occurs_in(new)
 
 
-def test_tables_of_other_laws_that_meet_in_few_rows_are_let_in(rng):
+def test_tables_of_other_laws_that_share_few_rows_are_accepted(rng):
     """One law draws each of 1,000 rows about once, the other has them all among many more."""
     for _ in range(20):
         old, new = rng.integers(0, 1_000, 1_000), rng.integers(0, 3_000, 9_000)
@@ -192,7 +192,7 @@ def test_numbered_tables_are_compared_by_what_their_numbers_do_not_say(rng):
     assert not numbered_rows_repeat(tables[0], tables[0], (0.999, 0.999))
 
 
-def test_an_order_tells_a_table_where_another_hardly_ever_has_it(rng):
+def test_the_order_of_rows_identifies_a_table_only_if_chance_hardly_ever_gives_it(rng):
     assert identifies_table(digests(rng.integers(0, 2, 60)))
     assert not identifies_table(digests(rng.integers(0, 2, 25)))
     assert not identifies_table(digests(np.zeros(10_000)))

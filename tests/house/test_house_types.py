@@ -23,7 +23,7 @@ LAZY = [
     path for path in sorted(SOURCE.rglob("__init__.py")) if "__getattr__" in path.read_text(encoding="utf-8")
 ]
 # What a page may do that a strict program does not: leave its own functions and lists without types, use a
-# name twice, and take for granted that a result is not None.
+# name twice, and assume that a result is not None.
 RELAXED = """
 [[tool.mypy.overrides]]
 module = ["pages.*"]

@@ -119,7 +119,7 @@ def test_the_statement_names_the_book_and_holds_receipt_and_certificate(story):
         ({"signatures": [{"sig": "AAAA"}]}, "not signed with this key"),
     ],
 )
-def test_what_is_no_envelope_is_refused_in_words(story, change, words):
+def test_a_file_that_is_not_an_envelope_is_refused_with_a_sentence(story, change, words):
     _, key, sealed, _ = story
     with pytest.raises(HoldfastError, match=words):
         open_envelope({**sealed, **change}, key.public)

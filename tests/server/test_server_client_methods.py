@@ -131,7 +131,7 @@ def test_no_service_is_an_error_of_ours_with_the_address_after_all_tries(monkeyp
     client.close()
 
 
-def test_what_is_no_service_is_said(elsewhere):
+def test_an_address_without_a_service_is_reported(elsewhere):
     client = Client(elsewhere, "hf_x", dataset="x")
     with pytest.raises(HoldfastError, match=f"The server at {elsewhere} is not a Holdfast service"):
         client.spent  # noqa: B018
@@ -143,13 +143,13 @@ def test_what_is_no_service_is_said(elsewhere):
 
 
 @pytest.mark.parametrize("url", ["localhost:8344", "127.0.0.1", "ftp://127.0.0.1", "http://[::", ""])
-def test_an_address_that_is_none_is_refused(url):
+def test_a_malformed_address_is_refused(url):
     with pytest.raises(InvalidArgument, match="'url' argument of Client"):
         Client(url, "hf_x")
 
 
 @pytest.mark.parametrize("token", ["hf_secret\n", "hf_secrét"])
-def test_a_token_that_is_none_is_refused_unseen(token):
+def test_a_malformed_token_is_refused_and_not_shown(token):
     with pytest.raises(InvalidArgument, match="'token' argument of Client") as refused:
         Client("http://127.0.0.1:9", token)
     assert "secr" not in str(refused.value)

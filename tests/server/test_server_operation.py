@@ -168,7 +168,7 @@ def test_a_request_id_is_taken_if_it_is_well_formed(running, given, taken):
     assert len(reply.headers["X-Request-Id"]) >= 8
 
 
-def test_every_reply_has_a_request_id_and_a_token_is_none(running):
+def test_every_reply_has_a_request_id_and_a_token_is_not_used_as_one(running):
     token = running.tokens["analyst"]
     replies = [
         running.call("GET", "/nowhere"),
@@ -261,7 +261,7 @@ def test_the_search_of_the_log_would_catch_a_value():
 
 
 @pytest.mark.parametrize("form", ["json", "text"])
-def test_what_other_libraries_say_is_reduced_to_who_says_it(form):
+def test_log_lines_of_other_libraries_are_reduced_to_the_name_of_the_logger(form):
     stream = io.StringIO()
     with logging_to("info", form, stream):
         logging.getLogger("duckdb").error("row 17 holds %s", 41234.5678)

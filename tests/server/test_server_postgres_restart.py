@@ -92,7 +92,7 @@ def test_a_restart_under_load_loses_nothing_and_pays_nothing_twice(cluster, tmp_
         thread.join(240)
     assert failures == []
     assert len(acknowledged) == PEOPLE * QUESTIONS
-    # The book, read anew, has every answer once, and adds up to what was acknowledged.
+    # The book, read again, has every answer once, and adds up to what was acknowledged.
     dataset = service.datasets.get("t")
     lines = list(dataset.book.events())
     released = [line for line in lines if line.kind == "release"]
@@ -151,7 +151,7 @@ def test_a_line_whose_fate_is_unknown_is_looked_up_before_it_is_sent_again(clust
     book.close()
 
 
-def test_readiness_tells_the_truth_while_the_database_is_away(cluster, tmp_path):
+def test_readiness_is_right_while_the_database_is_away(cluster, tmp_path):
     service = Service(tmp_path, books=cluster.get_uri())
     secret = service.tokens.issue("ann", role="analyst")[0]
     assert service.ready() == []
