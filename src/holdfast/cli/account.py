@@ -418,7 +418,7 @@ def _client(service: str, token: str | None, dataset: str | None) -> Client:
     return Client(service, token, dataset=dataset)
 
 
-def _show_epochs(epochs: Sequence[dict[str, Any]], as_json: bool) -> None:
+def _show_epochs(epochs: Sequence[Mapping[str, Any]], as_json: bool) -> None:
     if as_json:
         print_data(list(epochs))
         return
