@@ -18,6 +18,8 @@ from holdfast.scoring import METRICS
 from holdfast.typing import Predictor
 
 if TYPE_CHECKING:
+    import pandas
+
     from holdfast.typing import MetricName, ScoreAllOptions, ScorerOptions
 
 __all__ = ["GuardedScorer", "Selection", "select"]
@@ -156,7 +158,7 @@ class Selection(Record):
             if name != self.best and answer.low <= own.high and answer.high >= own.low
         )
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pandas.DataFrame:
         """The scores as a pandas data frame, best first."""
         try:
             import pandas

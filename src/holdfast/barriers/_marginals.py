@@ -19,6 +19,7 @@ from holdfast.mechanisms import Noise, widest_ratio
 from holdfast.records import Record
 from holdfast.replicable import Tape, correlated_normal, round_to_grid, tape_argument
 from holdfast.stability import DP, Notion, Replicability
+from holdfast.typing import MarginalsMethod
 
 __all__ = [
     "METHODS",
@@ -78,7 +79,7 @@ def one_way_marginals(
     accuracy: float,
     beta: float,
     stability: Notion | None = None,
-    method: str = "rounding",
+    method: MarginalsMethod = "rounding",
     tape: Tape | None = None,
     simulation: bool = False,
     seed: int | None = None,
@@ -121,7 +122,7 @@ def sign_one_way_marginals(
     accuracy: float,
     beta: float,
     stability: Notion | None = None,
-    method: str = "rounding",
+    method: MarginalsMethod = "rounding",
     tape: Tape | None = None,
     simulation: bool = False,
     seed: int | None = None,
@@ -154,7 +155,12 @@ def sign_one_way_marginals(
 
 
 def one_way_marginals_rows(
-    d: int, *, accuracy: float, beta: float, stability: Notion | None = None, method: str = "rounding"
+    d: int,
+    *,
+    accuracy: float,
+    beta: float,
+    stability: Notion | None = None,
+    method: MarginalsMethod = "rounding",
 ) -> int:
     """The fewest rows for which ``one_way_marginals`` keeps its promise.
 
@@ -179,7 +185,12 @@ def one_way_marginals_rows(
 
 
 def sign_one_way_marginals_rows(
-    d: int, *, accuracy: float, beta: float, stability: Notion | None = None, method: str = "rounding"
+    d: int,
+    *,
+    accuracy: float,
+    beta: float,
+    stability: Notion | None = None,
+    method: MarginalsMethod = "rounding",
 ) -> int:
     """The fewest rows for which ``sign_one_way_marginals`` keeps its promise.
 

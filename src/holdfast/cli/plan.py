@@ -17,6 +17,7 @@ from holdfast.records import interval_words
 if TYPE_CHECKING:
     from holdfast.planning import Leak, Plan, PlanEntry, RecipeLeak, RecipeLimit
     from holdfast.stability import Path as NotionPath
+    from holdfast.typing import BoundForm, NotionName, PromiseKind
 
 
 @click.command()
@@ -49,7 +50,7 @@ def plan(
     error: float | None,
     confidence: float,
     surprises: float | None,
-    promise: str,
+    promise: PromiseKind,
     rho: float | None,
     plot: Path | None,
     as_json: bool,
@@ -157,7 +158,7 @@ def _rests_on(entry: PlanEntry, common: set[str]) -> str:
 @click.option("--delta", type=float, help="The delta that a transformation must reach.")
 @click.option("--method", type=click.Choice(["sharp", "paper"]), default="sharp", show_default=True)
 @json_option
-def explain(notion: str, to: str, method: str, as_json: bool, **context: Any) -> None:
+def explain(notion: str, to: NotionName, method: BoundForm, as_json: bool, **context: Any) -> None:
     """Convert NOTION, such as "dp(0.01, 1e-9)", into another notion of stability.
 
     Shows each step with its theorem, its price in rows and its numbers. SIS, TS and BDP name papers, which

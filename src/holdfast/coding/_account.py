@@ -33,6 +33,7 @@ from functools import lru_cache
 from operator import mul
 
 from holdfast.records import Record
+from holdfast.typing import PromiseKind
 
 MICRO = 1_000_000
 PROMISES = ("all", "each")
@@ -84,7 +85,7 @@ class Weights:
     (1.98, 0.71)
     """
 
-    promise: str = "all"
+    promise: PromiseKind = "all"
     expect: float | None = None
 
     def weight(self, step: int) -> float:

@@ -20,6 +20,7 @@ from holdfast.dependence._model import MOST_ROWS, Dependence
 from holdfast.errors import InvalidArgument
 from holdfast.records import Record
 from holdfast.tails import Tail
+from holdfast.typing import BoundForm
 
 LN2 = math.log(2.0)
 _LEMMA, _THEOREM = "BDP Lemma 1", "BDP Theorem 2"
@@ -145,7 +146,7 @@ def reusable_holdout_tail(
     epsilon: float,
     sensitivity: float | None = None,
     model: Dependence | None = None,
-    method: str = "sharp",
+    method: BoundForm = "sharp",
 ) -> float:
     """P(|q − E q| ≥ error) for a statistic q that an ``epsilon``-Bayesian-private mechanism chose.
 
@@ -203,7 +204,7 @@ def reusable_holdout_rows(
     noise: float | None = None,
     scale: float | None = None,
     model: Dependence | None = None,
-    method: str = "sharp",
+    method: BoundForm = "sharp",
 ) -> int:
     """Holdout rows for which all ``queries`` answers are within ``error``, while fewer than ``budget`` of the
     training values are off by c·error.
@@ -272,7 +273,7 @@ def blanket_holdout_rows(
     beta: float,
     scale: float | None = None,
     model: Dependence | None = None,
-    method: str = "sharp",
+    method: BoundForm = "sharp",
 ) -> int:
     """n_*(B, σ, τ, β) of BDP Theorem 1: holdout rows by the Markov blanket of each row.
 

@@ -21,6 +21,7 @@ from holdfast.errors import InvalidArgument
 from holdfast.records import Record, show
 from holdfast.tails import BestTail, SubGaussian, Tail, TailReport, TailRow
 from holdfast.tails import tail_report as report
+from holdfast.typing import PrivacyRoute
 
 if TYPE_CHECKING:
     from holdfast.dependence._mixing import Layout
@@ -281,7 +282,7 @@ class Dependence(Record, ABC):
             )
         return routes
 
-    def bayesian_dp(self, dp: DP, method: str = "sharp") -> BayesianDP:
+    def bayesian_dp(self, dp: DP, method: PrivacyRoute = "sharp") -> BayesianDP:
         """The Bayesian DP of a pure DP mechanism on these rows.
 
         Every model has the methods "sharp", the best of all that apply, and "group": the parameter times the
@@ -305,7 +306,7 @@ class Dependence(Record, ABC):
         """
         return best_bayesian_dp(self, self._known_routes(f"{type(self).__name__}.bayesian_dp"), dp, method)
 
-    def required_dp(self, bdp: BayesianDP, method: str = "sharp") -> DP:
+    def required_dp(self, bdp: BayesianDP, method: PrivacyRoute = "sharp") -> DP:
         """The DP parameter that suffices for ``bdp`` on these rows; methods as in ``bayesian_dp``.
 
         Args:

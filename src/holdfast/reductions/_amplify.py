@@ -35,6 +35,7 @@ from holdfast.stability import (
     Replicability,
     coin_disagreement,
 )
+from holdfast.typing import AmplifyMethod
 
 __all__ = [
     "amplify_delta",
@@ -230,7 +231,7 @@ def amplify_generalization(
     epsilon: float,
     delta: float,
     beta: float = 0.05,
-    method: str = "cheapest",
+    method: AmplifyMethod = "cheapest",
     simulation: bool = False,
     workers: Workers = 1,
     progress: Progress = False,

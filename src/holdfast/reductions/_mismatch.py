@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -205,7 +205,7 @@ def _too_rough(algorithm: Algorithm, most: float, rho: float, of: str) -> Invali
 
 def _printed_rho(dp: DP, rows: int, c: Any, big_c: Any) -> float:
     """Lemma 3.11 (or the pure bound), 3.14 and Theorem 3.17 as printed, at the best β; 1 where none fits."""
-    method = "sis" if dp.delta > 0.0 else "paper"
+    method: Literal["sis", "paper"] = "sis" if dp.delta > 0.0 else "paper"
     best = 1.0
     for beta in np.geomspace(1e-30, 0.1, 60):
         try:

@@ -25,6 +25,7 @@ from holdfast.reductions._algorithm import (
 from holdfast.reductions._vote import VotePlan, cheapest, cheapest_vote, elect, run_seeds
 from holdfast.replicable import Tape
 from holdfast.stability import EFFICIENT, GoodCoins, Notion, PerfectGeneralization, PerfectPlan, perfect_plan
+from holdfast.typing import AmplifyMethod
 
 __all__ = ["METHODS", "PerfectVote", "cheapest_perfect", "replicable_to_perfect"]
 
@@ -35,7 +36,7 @@ def replicable_to_perfect(
     epsilon: float,
     delta: float,
     beta: float = 0.05,
-    method: str = "cheapest",
+    method: AmplifyMethod = "cheapest",
     simulation: bool = False,
     workers: Workers = 1,
     progress: Progress = False,

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -32,11 +32,13 @@ __all__ = [
 ]
 
 
+Item = TypeVar("Item", bound=Hashable)
+
 _BY = "docs/theory/replicability.md, heavy hitters"
 
 
 def heavy_hitters(
-    items: Iterable[Hashable],
+    items: Iterable[Item],
     *,
     threshold: float,
     rho: float,
@@ -44,7 +46,7 @@ def heavy_hitters(
     tape: Tape,
     accuracy: float | None = None,
     best_effort: bool = False,
-) -> Result:
+) -> Result[tuple[Item, ...]]:
     """The items that make up about ``threshold`` of the distribution or more, as a sorted tuple.
 
     Guarantee: two samples and one tape give different tuples with probability at most ρ. Except with
@@ -148,7 +150,7 @@ _MOST_LISTED = 2**900
 
 
 def list_heavy_hitter(
-    lists: Iterable[Iterable[Hashable]],
+    lists: Iterable[Iterable[Item]],
     *,
     eta: float,
     rho: float,
@@ -156,7 +158,7 @@ def list_heavy_hitter(
     tape: Tape,
     list_size: int = _LIST_SIZE,
     best_effort: bool = False,
-) -> Result:
+) -> Result[Item | None]:
     """An item that occurs in a share of at least ``eta``/2 of all lists, where some item occurs in ``eta``.
 
     Guarantee: two samples of lists and one tape give different items with probability at most ρ, and the
@@ -192,7 +194,7 @@ def list_heavy_hitter(
 
 
 def listed_item(
-    counts: Mapping[Any, int],
+    counts: Mapping[Item, int],
     lists: int,
     *,
     eta: float,
@@ -201,7 +203,7 @@ def listed_item(
     list_size: int,
     tape: Tape,
     best_effort: bool,
-) -> Result:
+) -> Result[Item | None]:
     """What :func:`list_heavy_hitter` returns, from how many of the ``lists`` each item is on."""
     design = _list_design(*_list_promise(eta, list_size, rho, beta, of="list_heavy_hitter"))
     named = {item_name(item): item for item in counts}
@@ -211,13 +213,13 @@ def listed_item(
 
 def _first_heavy(
     design: ListDesign,
-    named: Mapping[str, Any],
+    named: Mapping[str, Item],
     counts: Mapping[str, int],
     lists: int,
     tape: Tape,
     *,
     best_effort: bool,
-) -> Result:
+) -> Result[Item | None]:
     """The first item, in the tape's order of names, whose share reaches the tape's cutoff."""
     kept_design = design.kept_by(lists, best_effort=best_effort, what="An item with this promise")
     own = tape.branch("list_heavy_hitter")

@@ -183,7 +183,7 @@ class KnownMeanDesign(Design):
         best_effort: bool,
         *,
         of: str,
-    ) -> Result:
+    ) -> Result[Floats]:
         """The mean of these rows, with the coins of one branch of the tape."""
         factor = covariance_argument(covariance, self.dimension, of=of)
         kept_design = self.kept_by(

@@ -45,7 +45,7 @@ def mean(
     tape: Tape,
     bounds: Sequence[float] = (0.0, 1.0),
     best_effort: bool = False,
-) -> Result:
+) -> Result[float]:
     """The mean of values within ``bounds``, the same number from two samples with probability 1 − ``rho``.
 
     Guarantee: two samples and one tape give different results with probability at most ρ (over both samples
@@ -113,7 +113,7 @@ def difference(
     tape: Tape,
     bounds: Sequence[float] = (0.0, 1.0),
     best_effort: bool = False,
-) -> Result:
+) -> Result[float]:
     """The mean of the ``first`` group minus that of the ``second``, the same from two samples.
 
     Guarantee: two pairs of groups and one tape give different results with probability at most ρ; the result
@@ -196,7 +196,7 @@ def slope(
     bounds: Sequence[Sequence[float]],
     least_variance: float,
     best_effort: bool = False,
-) -> Result:
+) -> Result[float]:
     """The slope of the best line for ``y`` by ``x``, the same from two samples.
 
     ``bounds`` is a pair of pairs: those of y, then those of x. ``least_variance`` is the least variance that

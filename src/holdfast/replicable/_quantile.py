@@ -45,7 +45,7 @@ def quantile(
     resolution: float | None = None,
     domain: npt.ArrayLike | None = None,
     best_effort: bool = False,
-) -> Result:
+) -> Result[float]:
     """A ``q``-quantile up to ``accuracy`` in rank, the same value from two samples with probability 1 − ρ.
 
     Guarantee: two samples and one tape give different values with probability at most ρ. The value v has
@@ -84,7 +84,7 @@ def median(
     resolution: float | None = None,
     domain: npt.ArrayLike | None = None,
     best_effort: bool = False,
-) -> Result:
+) -> Result[float]:
     """The :func:`quantile` at ½.
 
     Guarantee: as :func:`quantile`.
@@ -186,7 +186,7 @@ def _quantile(
     domain: tuple[Any, Any, Any],
     *,
     best_effort: bool,
-) -> Result:
+) -> Result[float]:
     tape = tape_argument(tape, of=name)
     places = domain_argument(*domain, of=name, by=_BY)
     values = values_argument(x, -math.inf, math.inf, of=name, by=_BY)

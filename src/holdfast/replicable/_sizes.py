@@ -11,7 +11,7 @@ import importlib
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from scipy.special import ndtri
@@ -29,6 +29,7 @@ from holdfast.replicable._joint import grid_mean, joint_mean, lattices_tried, no
 from holdfast.replicable._mean import mean_rows
 from holdfast.replicable._rounding import CountThreshold
 from holdfast.stability import transfer_exponent
+from holdfast.typing import PowerParameters, SizeParameters, StatisticName
 
 __all__ = ["ComparedWay", "SeveralPlan", "SeveralWay", "compare_ways", "plan_several", "power", "sample_size"]
 
@@ -56,7 +57,7 @@ _MODULES = {
 }
 
 
-def sample_size(name: str, **parameters: object) -> int:
+def sample_size(name: StatisticName, **parameters: Unpack[SizeParameters]) -> int:
     """The smallest number of rows for which the named statistic keeps its promise.
 
     Guarantee: with at least this many rows the statistic, given the same parameters, is replicable and
@@ -86,7 +87,9 @@ def sample_size(name: str, **parameters: object) -> int:
         ) from None
 
 
-def power(name: str, *, rows: int, most: float = 0.49, **parameters: object) -> float | None:
+def power(
+    name: StatisticName, *, rows: int, most: float = 0.49, **parameters: Unpack[PowerParameters]
+) -> float | None:
     """The finest ``accuracy``, up to ``most``, that the named statistic can promise with ``rows`` rows.
 
     ``parameters`` are those of ``sample_size(name, ...)`` without the accuracy.

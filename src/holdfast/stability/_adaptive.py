@@ -19,6 +19,7 @@ from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
 from holdfast.stability._composition import Floats, from_log
 from holdfast.stability._profiles import MOST, Gaussian, Laplace, log_delta, sketch
+from holdfast.typing import BoundForm
 
 _SOURCE = "docs/theory/adaptive-validity.md"
 
@@ -224,7 +225,7 @@ def hoeffding_lemma(rate: float, low: float, high: float, mean: float, *, known:
     return rounding.up(rate * min(mean, high) + spread * spread / 8.0)
 
 
-def expected_loss(epsilon: float, *, method: str = "sharp") -> float:
+def expected_loss(epsilon: float, *, method: BoundForm = "sharp") -> float:
     """The mean privacy loss of one purely ``epsilon``-private step.
 
     Guarantee: E[ln(P(Y)/Q(Y))] ≤ ε tanh(ε/2) (``sharp``, attained by randomised response) ≤ 2ε² (``paper``).

@@ -7,13 +7,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal, TypeVar, Unpack, overload
 
 from holdfast import checks, search
 from holdfast.errors import InvalidArgument
 from holdfast.stability._arrows import ARROWS, COMPOSITIONS, Arrow, Window, looseness, strain
+from holdfast.stability._dp import DP, BayesianDP
+from holdfast.stability._generalization import MaxInformation, PerfectGeneralization
 from holdfast.stability._notation import NODES, advice, node_named, node_of
 from holdfast.stability._notion import Notion, Path, Step
+from holdfast.stability._replicability import GoodCoins, Replicability
+from holdfast.stability._typical import TwoSampleStability, TypicalStability
+from holdfast.typing import ConversionContext, NotionName
+
+AnyNotion = TypeVar("AnyNotion", bound=Notion)
 
 # The largest number of open parameters on a path with a composition.
 _MOST_OPEN = 2
@@ -53,7 +60,49 @@ _CONTEXT: dict[str, Callable[[Any, str], Any]] = {
 }
 
 
-def convert(notion: Notion, to: str | type[Notion], **context: object) -> Any:
+@overload
+def convert(notion: Notion, to: type[AnyNotion], **context: Unpack[ConversionContext]) -> AnyNotion: ...
+@overload
+def convert(notion: Notion, to: Literal["dp"], **context: Unpack[ConversionContext]) -> DP: ...
+@overload
+def convert(
+    notion: Notion,
+    to: Literal["bayesian-dp"],
+    **context: Unpack[ConversionContext],
+) -> BayesianDP: ...
+@overload
+def convert(
+    notion: Notion,
+    to: Literal["typical"],
+    **context: Unpack[ConversionContext],
+) -> TypicalStability: ...
+@overload
+def convert(
+    notion: Notion,
+    to: Literal["two-sample"],
+    **context: Unpack[ConversionContext],
+) -> TwoSampleStability: ...
+@overload
+def convert(
+    notion: Notion,
+    to: Literal["max-information"],
+    **context: Unpack[ConversionContext],
+) -> MaxInformation: ...
+@overload
+def convert(
+    notion: Notion,
+    to: Literal["perfect-generalization", "one-way", "sample"],
+    **context: Unpack[ConversionContext],
+) -> PerfectGeneralization: ...
+@overload
+def convert(
+    notion: Notion,
+    to: Literal["replicable"],
+    **context: Unpack[ConversionContext],
+) -> Replicability: ...
+@overload
+def convert(notion: Notion, to: Literal["good-coins"], **context: Unpack[ConversionContext]) -> GoodCoins: ...
+def convert(notion: Notion, to: NotionName | type[Notion], **context: Unpack[ConversionContext]) -> Notion:
     """The notion ``to`` that ``notion`` implies, by the path that :func:`explain` shows.
 
     Guarantee: the tightest result over all paths of published arrows that apply, optimised over what the
@@ -71,7 +120,7 @@ def convert(notion: Notion, to: str | type[Notion], **context: object) -> Any:
     return explain(notion, to, **context).result
 
 
-def explain(notion: Notion, to: str | type[Notion], **context: object) -> Path:
+def explain(notion: Notion, to: NotionName | type[Notion], **context: Unpack[ConversionContext]) -> Path:
     """The path by which ``notion`` implies ``to``: each step's theorem, conditions, price and numbers.
 
     ``to`` is a name ("dp", "bayesian-dp", "typical", "two-sample", "max-information",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import scipy
@@ -62,7 +63,9 @@ class TransferError(Record):
     d: float | None = None
 
 
-def transfer_error(n: int, k: int, beta: float, *, method: str = "information") -> TransferError:
+def transfer_error(
+    n: int, k: int, beta: float, *, method: Literal["information", "jung"] = "information"
+) -> TransferError:
     """The error of k adaptive mean queries in [0, 1] on n independent rows, answered with Gaussian noise.
 
     Guarantee: with probability 1 − ``beta`` over rows, noise and the analyst's coins, every answer is within

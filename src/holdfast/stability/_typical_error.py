@@ -24,6 +24,7 @@ from holdfast.errors import InvalidArgument
 from holdfast.records import Record
 from holdfast.stability._profiles import laplace_delta
 from holdfast.tails import Tail
+from holdfast.typing import NoiseKind
 
 Floats = npt.NDArray[np.float64]
 
@@ -45,7 +46,7 @@ class TypicalError(Record):
         kind: "laplace" or "gaussian".
     """
 
-    kind: str
+    kind: NoiseKind
     k: int
     beta: float
     error: float
@@ -139,7 +140,7 @@ def _checked(tail: Any, k: Any, beta: Any, *, of: str) -> tuple[Tail, int, float
     return tail, k, checks.real(beta, "beta", "[1e-200, 1)", of=of, by=_SOURCE)
 
 
-def _without_noise(tail: Tail, beta: float, kind: str) -> TypicalError:
+def _without_noise(tail: Tail, beta: float, kind: NoiseKind) -> TypicalError:
     """One query is fixed in advance, so its own tail is the whole error."""
     nats = rounding.up(-math.log(beta))
     radius = tail.radius_at(nats)
