@@ -60,7 +60,7 @@ class Admin(Connection):
         """The terms of a dataset that can be changed: ``shares``, ``rate`` and ``report``.
 
         Args:
-            dataset: The dataset, or one of its epochs (people@1).
+            dataset: The name of the dataset, or of one of its epochs (people@1).
         """
         terms: TermsReply = self._call("GET", f"/datasets/{quoted(dataset)}/terms")
         return terms
@@ -76,7 +76,7 @@ class Admin(Connection):
         """Change terms of a dataset. The change holds from the next question on. Returns the new terms.
 
         Args:
-            dataset: The dataset, or one of its epochs.
+            dataset: The name of the dataset, or of one of its epochs.
             shares: Person ("team/name") or team to their share of the account; None takes a share away.
                 Shares that are not named stay.
             rate: How many new questions a person may ask in a minute.
@@ -91,7 +91,7 @@ class Admin(Connection):
         """End an account for good: what was answered stays readable, and nothing new is answered.
 
         Args:
-            dataset: The dataset, or one of its epochs.
+            dataset: The name of the dataset, or of one of its epochs.
         """
         described: DatasetReply = self._call("POST", f"/datasets/{quoted(dataset)}/close")
         return described
@@ -101,7 +101,7 @@ class Admin(Connection):
         meanwhile.
 
         Args:
-            dataset: The dataset.
+            dataset: The name of the dataset.
         """
         state: StateReply = self._call("POST", f"/datasets/{quoted(dataset)}/archive")
         return state
@@ -110,7 +110,7 @@ class Admin(Connection):
         """Serve an archived dataset again.
 
         Args:
-            dataset: The dataset.
+            dataset: The name of the dataset.
         """
         state: StateReply = self._call("POST", f"/datasets/{quoted(dataset)}/unarchive")
         return state
@@ -120,7 +120,7 @@ class Admin(Connection):
         stay refused. Files of rows stay where they are.
 
         Args:
-            dataset: The dataset.
+            dataset: The name of the dataset.
             confirm: The name of the dataset once more.
         """
         query = urlencode({"confirm": confirm})
@@ -134,7 +134,7 @@ class Admin(Connection):
         a service that imports it has a closed account.
 
         Args:
-            dataset: The dataset.
+            dataset: The name of the dataset.
             path: The file to write. It must not exist.
             to: The public key of the service that continues the account. Here the account ends for good.
         """
@@ -155,7 +155,7 @@ class Admin(Connection):
         service, and a copy is closed.
 
         Args:
-            path: The file.
+            path: The exported file.
             key: The public key of the service that exported it.
             name: What the dataset is called here (default: as it was).
         """

@@ -36,8 +36,8 @@ class GuardedScorer:
     The account lives in this process, so use ``n_jobs=1`` where the scorer is called.
 
     Args:
-        guard: The guard.
-        metric: What is measured.
+        guard: The guard of the table that models are scored on.
+        metric: The score by its name, for example "accuracy"; see :meth:`holdfast.Guard.score`.
         target: The column to predict. None: the only column that the model was not fitted on.
         options: As in :meth:`holdfast.Guard.score`, without ``guess``.
 
@@ -138,7 +138,7 @@ class Selection(Record):
         best: The name of the best model.
         score: The answer for the best model.
         answers: The answer for each model.
-        metric: What is measured.
+        metric: The score by its name, for example "accuracy"; see :meth:`holdfast.Guard.score`.
         model: The best model.
     """
 
@@ -195,8 +195,8 @@ def select(
     Guarantee: that of :class:`Selection`.
 
     Args:
-        guard: The guard.
-        metric: What is measured.
+        guard: The guard of the table that models are scored on.
+        metric: The score by its name, for example "accuracy"; see :meth:`holdfast.Guard.score`.
     """
     from sklearn.base import clone
     from sklearn.exceptions import NotFittedError

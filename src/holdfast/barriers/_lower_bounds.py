@@ -58,7 +58,7 @@ def one_way_marginals_bound(
     Reference: SIS Theorems 5.3 and 5.5; DP: Bun, Ullman and Vadhan 2018; sharp: Holdfast.
 
     Args:
-        beta: How often the result may be farther from the truth than the accuracy, at most.
+        beta: The largest probability that the result is farther from the truth than the accuracy.
         method: "sharp", or "paper" for the constants as printed.
 
     >>> one_way_marginals_bound(1000, accuracy=0.01, beta=0.001, stability=Replicability(0.0001))
@@ -410,7 +410,7 @@ def agnostic_bound(
 
     Args:
         accuracy: How far from the truth the result may be.
-        beta: How often the result may be farther from the truth than the accuracy, at most.
+        beta: The largest probability that the result is farther from the truth than the accuracy.
         method: "sharp", or "paper" for the constants as printed.
 
     >>> agnostic_bound(100, accuracy=0.01, beta=0.001, stability=Replicability(0.0001))

@@ -48,7 +48,7 @@ class Marginals(Record):
     Args:
         value: The estimate of each marginal, or its sign.
         accuracy: How far it may be from the truth.
-        beta: How often the result may be farther from the truth than the accuracy, at most.
+        beta: The largest probability that the result is farther from the truth than the accuracy.
         rows: How many rows there are.
         method: How it was rounded or noised.
     """
@@ -173,7 +173,7 @@ def one_way_marginals_rows(
     Args:
         d: How many columns there are.
         accuracy: How far from the truth the result may be.
-        beta: How often the result may be farther from the truth than the accuracy, at most.
+        beta: The largest probability that the result is farther from the truth than the accuracy.
         stability: What the algorithm must keep: DP, Replicability, or None for neither.
         method: "rounding", "droplets" or "joint", for replicable estimates.
 
@@ -203,7 +203,7 @@ def sign_one_way_marginals_rows(
     Args:
         d: How many columns there are.
         accuracy: How far from the truth the result may be.
-        beta: How often the result may be farther from the truth than the accuracy, at most.
+        beta: The largest probability that the result is farther from the truth than the accuracy.
         stability: What the algorithm must keep: DP, Replicability, or None for neither.
         method: "rounding", "droplets" or "joint", for replicable estimates.
 

@@ -79,7 +79,7 @@ class Submitting(Connection):
         """One board: its ``standing`` with intervals, and its ``final`` once there is one.
 
         Args:
-            name: The board.
+            name: The name of the board.
         """
         described: BoardReply = self._call("GET", f"/boards/{quoted(name)}")
         return described
@@ -88,7 +88,7 @@ class Submitting(Connection):
         """Every id that a submission to a board needs a prediction for.
 
         Args:
-            name: The board.
+            name: The name of the board.
         """
         ids: list[int | str | float | bool] = self._call("GET", f"/boards/{quoted(name)}/ids")
         return ids
@@ -98,7 +98,7 @@ class Submitting(Connection):
         finalists. With an owner's or auditor's token, the submissions of all people.
 
         Args:
-            board: The board.
+            board: The name of the board.
         """
         listed: list[ListedSubmissionReply | ListedReceivedReply] = []
         while page := self._call("GET", f"/boards/{quoted(board)}/submissions?skip={len(listed)}"):
@@ -110,7 +110,7 @@ class Submitting(Connection):
         Returns the keys that are chosen now.
 
         Args:
-            board: The board.
+            board: The name of the board.
             keys: The ``key`` of each submission, at most as many as the board's ``most_finalists``. Without
                 any, your best submission is in the final.
         """
@@ -123,7 +123,7 @@ class Submitting(Connection):
         description, and under ``unscored`` what could not be scored.
 
         Args:
-            board: The board.
+            board: The name of the board.
         """
         described: UnblindBoardReply = self._call("POST", f"/boards/{quoted(board)}/unblind")
         return described
@@ -133,7 +133,7 @@ class Submitting(Connection):
         returns the same.
 
         Args:
-            board: The board.
+            board: The name of the board.
         """
         scores: list[FinalistReply] = self._call("POST", f"/boards/{quoted(board)}/final")["final"]
         return scores
@@ -165,7 +165,7 @@ class Submitting(Connection):
         (``versions``).
 
         Args:
-            name: The gate.
+            name: The name of the gate.
         """
         described: GateReply = self._call("GET", f"/gates/{quoted(name)}")
         return described
@@ -174,7 +174,7 @@ class Submitting(Connection):
         """The id of every task that a candidate for a gate needs a score for.
 
         Args:
-            name: The gate.
+            name: The name of the gate.
         """
         tasks: list[str] = self._call("GET", f"/gates/{quoted(name)}/tasks")
         return tasks
@@ -234,7 +234,7 @@ class Submitting(Connection):
         token the scores count as sealed: a harness sent them, and nobody saw them.
 
         Args:
-            gate: The gate.
+            gate: The name of the gate.
             scores: A mapping from task id to a score from 0 to 1 (or to a list of repeats),
                 :class:`holdfast.results.Results`, or the path of a result file, which is read here.
             name: What the candidate is called: a commit or a version.
@@ -256,7 +256,7 @@ class Submitting(Connection):
         """Every verdict of a gate, in order.
 
         Args:
-            gate: The gate.
+            gate: The name of the gate.
         """
         verdicts: list[Verdict] = []
         after = 0
@@ -272,7 +272,7 @@ class Submitting(Connection):
         again returns the same.
 
         Args:
-            gate: The gate.
+            gate: The name of the gate.
         """
         report = GateReport.from_dict(self._call("POST", f"/gates/{quoted(gate)}/report"))
         self._keep(report.receipt)
@@ -282,7 +282,7 @@ class Submitting(Connection):
         """Write the account book of a gate to a file that anyone can verify; needs an auditor's token.
 
         Args:
-            gate: The gate.
+            gate: The name of the gate.
             path: The file to write.
         """
         Path(path).write_bytes(self._send("GET", f"/gates/{quoted(gate)}/book", None, {}).content)

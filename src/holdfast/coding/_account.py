@@ -135,7 +135,7 @@ def training_share(weights: Weights) -> float:
     expected.
 
     Args:
-        weights: How the budget is divided over coming questions.
+        weights: How the failure probability is shared out among the questions.
     """
     return 1 / 4 if weights.expect is not None and weights.expect <= _FEW else 1 / 3
 
@@ -227,7 +227,7 @@ class Mixture:
 
     Args:
         weights: Whole-number weights of the hypotheses.
-        seen: How many places were near and far.
+        seen: How many outputs were in the cell of the guess, and how many elsewhere.
 
     >>> prior = Mixture()
     >>> round(prior.price(0, 1.0), 2), round(prior.price(3, 1.0), 2)
@@ -245,7 +245,7 @@ class Mixture:
         """Nats for a place, on cells of this half-width.
 
         Args:
-            place: The place, counted from the guess. None for an output without one.
+            place: The cell of the answer, counted from the guess.
             half_cell: Half the width of a cell, in predicted deviations.
         """
         return self._price(self._given(place, half_cell))
@@ -255,7 +255,7 @@ class Mixture:
         cost more than 1 after many surprises.
 
         Args:
-            place: The place, counted from the guess. None for an output without one.
+            place: The cell of the answer, counted from the guess.
             half_cell: Half the width of a cell, in predicted deviations.
         """
         return max(self.price(0, half_cell), self.price(place, half_cell))
@@ -270,7 +270,7 @@ class Mixture:
         Args:
             place: The place, counted from the guess. None for an output without one.
             half_cell: Half the width of a cell, in predicted deviations.
-            others: How many outputs come before.
+            others: How many other outputs are recorded before this one.
         """
         least = min(1.0, forgetting(self._steps + others))
         given = _ELSEWHERES if place is None else _given(abs(place), half_cell)
@@ -337,7 +337,7 @@ class Claims:
 
     Args:
         tested: How many claims were tested.
-        found: How many claims were found, or whether this one was.
+        found: How many of them were found.
         rate_in_millionths: The rate of false discoveries, in millionths.
     """
 
@@ -365,9 +365,9 @@ class Learned:
     """What an account learned: of the cells of statistics, of the arms of intervals, and of claims.
 
     Args:
-        cells: What was learned of the cells.
-        arms: What was learned of the arms.
-        claims: What was learned of claims.
+        cells: The prior over the cells of answers.
+        arms: The prior over the classes of arms, which say how wide intervals are.
+        claims: How many claims were tested and found.
     """
 
     cells: Mixture = field(default_factory=Mixture)
@@ -400,7 +400,7 @@ class Learned:
         """The state from what a book kept.
 
         Args:
-            kept: Lists of whole numbers.
+            kept: What :meth:`to_list` returned.
         """
         cells, arms = (Mixture(tuple(state[:-2]), Experience(*state[-2:])) for state in kept[:2])
         return cls(cells, arms, Claims(*kept[2]) if len(kept) > 2 else Claims())
@@ -416,7 +416,7 @@ class Account(Record):
     are answered from this state.
 
     Args:
-        weights: How the budget is divided over coming questions.
+        weights: How the failure probability is shared out among the questions.
 
     >>> account = Account(0.05)
     >>> round(account.nats(), 3)

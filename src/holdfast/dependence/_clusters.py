@@ -117,7 +117,8 @@ class Independent(Dependence):
 
         Args:
             share: The share of the rows for training.
-            beta: The probability that may fail in all.
+            beta: The error probability of the whole account. Only models whose parts are not exactly
+                independent use some of it.
         """
         return _independent_parts(self, share)
 

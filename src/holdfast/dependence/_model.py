@@ -136,7 +136,7 @@ class Dependence(Record, ABC):
         """Ways to cut these rows into blocks that are nearly independent; none for models that say nothing
         about rows in order.
 
-        ``beta`` is the probability that may fail in all. All layouts together cost at most a twentieth of it.
+        ``beta`` is the error probability of the whole account. All layouts together cost at most a twentieth of it.
         Guarantee: that of each :class:`Layout`.
         Assumes: the sentences in ``assumptions`` (not checkable from the data).
         Reference: ``docs/theory/dependence.md``, "Blocks".
@@ -372,7 +372,7 @@ class Dependence(Record, ABC):
     def split(self, share: float, rng: np.random.Generator, beta: float = 0.05) -> Split:
         """Set about ``share`` of the rows aside as the free training part.
 
-        ``beta`` is the probability that may fail in all; only models whose parts are not exactly independent
+        ``beta`` is the error probability of the whole account; only models whose parts are not exactly independent
         need it.
 
         Args:
@@ -391,7 +391,8 @@ class Dependence(Record, ABC):
 
         Args:
             share: The share of the rows for training.
-            beta: The probability that may fail in all.
+            beta: The error probability of the whole account. Only models whose parts are not exactly
+                independent use some of it.
         """
         parts = self.split(share, np.random.default_rng(0), beta)
         return PlannedSplit(int(parts.train.sum()), parts.protected_model, parts.bias)

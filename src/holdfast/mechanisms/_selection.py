@@ -45,7 +45,7 @@ def select_mode(
     Args:
         items: The items, one for each row.
         epsilon: ε of the privacy in nats, above 0; smaller is more private, and noisier.
-        delta: δ of the privacy, in [0, 1): how likely the bound by ε may fail.
+        delta: δ of the privacy, in (0, 1): how likely the bound by ε may fail.
         simulation: Whether this is an experiment in which nothing is protected.
         seed: A seed for the noise. It needs ``simulation=True``.
 

@@ -190,7 +190,7 @@ class Plan(Record):
         """An entry as a line of a table: name, error, rows, queries, remark.
 
         Args:
-            entry: One of ``entries``.
+            entry: One of the entries of :attr:`table`.
         """
         rows = "—" if entry.rows is None else f"{entry.rows:,}"
         queries = f"{entry.queries:,}" if entry.queries else "none"

@@ -58,8 +58,8 @@ def heavy_hitters(
 
     Args:
         items: The items, one for each row: texts, numbers or tuples of them.
-        rho: How often two samples may give different results, at most.
-        beta: How often the result may be farther from the truth than the accuracy, at most.
+        rho: The largest probability that two samples give different results.
+        beta: The largest probability that the result is farther from the truth than the accuracy.
         tape: The shared coins; both laboratories use the same.
         best_effort: With too few rows, promise what they allow instead of refusing.
 
@@ -172,8 +172,8 @@ def list_heavy_hitter(
     Reference: SIS Algorithm 11 and Theorem 6.7, which leave the constants open.
 
     Args:
-        rho: How often two samples may give different results, at most.
-        beta: How often the result may be farther from the truth than the accuracy, at most.
+        rho: The largest probability that two samples give different results.
+        beta: The largest probability that the result is farther from the truth than the accuracy.
         tape: The shared coins; both laboratories use the same.
         best_effort: With too few rows, promise what they allow instead of refusing.
 

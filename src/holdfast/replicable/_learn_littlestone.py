@@ -81,8 +81,8 @@ class LittlestonePlan(Record):
     Args:
         hypotheses: How many hypotheses the class has, if this is given.
         accuracy: How far from the truth the result may be.
-        rho: How often two samples may give different results, at most.
-        beta: How often the result may be farther from the truth than the accuracy, at most.
+        rho: The largest probability that two samples give different results.
+        beta: The largest probability that the result is farther from the truth than the accuracy.
         ways: Every way, the one with the fewest rows first.
     """
 

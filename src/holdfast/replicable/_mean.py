@@ -56,7 +56,7 @@ def mean(
 
     Args:
         x: The rows, one value each.
-        beta: How often the result may be farther from the truth than the accuracy, at most.
+        beta: The largest probability that the result is farther from the truth than the accuracy.
         tape: The shared coins; both laboratories use the same.
         best_effort: With too few rows, promise what they allow instead of refusing.
 
@@ -124,8 +124,8 @@ def difference(
     Reference: Holdfast, replicability.
 
     Args:
-        rho: How often two samples may give different results, at most.
-        beta: How often the result may be farther from the truth than the accuracy, at most.
+        rho: The largest probability that two samples give different results.
+        beta: The largest probability that the result is farther from the truth than the accuracy.
         tape: The shared coins; both laboratories use the same.
         bounds: The least and the largest value that a row can have.
         best_effort: With too few rows, promise what they allow instead of refusing.
@@ -209,8 +209,8 @@ def slope(
     Reference: Holdfast, replicability.
 
     Args:
-        rho: How often two samples may give different results, at most.
-        beta: How often the result may be farther from the truth than the accuracy, at most.
+        rho: The largest probability that two samples give different results.
+        beta: The largest probability that the result is farther from the truth than the accuracy.
         tape: The shared coins; both laboratories use the same.
         best_effort: With too few rows, promise what they allow instead of refusing.
 

@@ -58,8 +58,8 @@ def quantile(
 
     Args:
         x: The rows, one value each.
-        rho: How often two samples may give different results, at most.
-        beta: How often the result may be farther from the truth than the accuracy, at most.
+        rho: The largest probability that two samples give different results.
+        beta: The largest probability that the result is farther from the truth than the accuracy.
         tape: The shared coins; both laboratories use the same.
         best_effort: With too few rows, promise what they allow instead of refusing.
 
@@ -94,8 +94,8 @@ def median(
     Args:
         x: The rows, one value each.
         accuracy: How far from the truth the result may be.
-        rho: How often two samples may give different results, at most.
-        beta: How often the result may be farther from the truth than the accuracy, at most.
+        rho: The largest probability that two samples give different results.
+        beta: The largest probability that the result is farther from the truth than the accuracy.
         tape: The shared coins; both laboratories use the same.
         bounds: The least and the largest value of the domain.
         resolution: How far apart its values are.

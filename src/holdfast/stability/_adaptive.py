@@ -39,7 +39,7 @@ def adaptive_failure(k: int, nu: float, noise: Gaussian | Laplace, *, event: flo
     Reference: Holdfast; proof in ``docs/theory/adaptive-validity.md``.
 
     Args:
-        k: How many steps or queries there are.
+        k: How many queries are answered.
 
     >>> round(adaptive_failure(100, 1e-20, Gaussian(0.5)), 12)
     8.5881582e-05
@@ -178,7 +178,7 @@ def azuma_with_drift(total: float, k: int, bound: float, drift: float = 0.0) -> 
     Reference: L5 theorems 0 and 1.
 
     Args:
-        k: How many steps or queries there are.
+        k: How many increments are summed.
 
     >>> round(azuma_with_drift(30.0, k=100, bound=1.0, drift=0.1), 6)
     0.135335

@@ -251,7 +251,7 @@ class DP(Notion):
         Reference: SIS Theorem 3.9 (Cummings et al. 2016); sharp: Holdfast.
 
         Args:
-            beta: The probability β that may fail.
+            beta: β in [0, 1]: the probability with which the bound may fail.
             outcomes: How many outputs the algorithm can have.
             method: "sharp" for the best constants, "paper" for those printed.
 
@@ -341,7 +341,7 @@ class BayesianDP(Notion):
         Reference: BDP Theorem 3, whose (46)–(47) move a logarithm through an expectation; sharp: Holdfast.
 
         Args:
-            beta: The probability β that may fail.
+            beta: β in [0, 1]: the probability with which the bound may fail.
             method: "sharp" for the best constants, "paper" for those printed.
         """
         of = "BayesianDP.max_information"

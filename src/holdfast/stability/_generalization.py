@@ -35,7 +35,7 @@ class PerfectGeneralization(Notion):
     Reference: SIS Definitions 1.2, 3.7 and 3.4 (Cummings, Ligett, Nissim, Roth and Wu 2016).
 
     Args:
-        beta: The probability β that may fail.
+        beta: β in [0, 1]: the probability with which the bound may fail.
         epsilon: ε in nats, at least 0: how far the logarithm of a likelihood ratio may be from 0.
         delta: δ in [0, 1]: the probability of outputs that the bound by ε leaves out.
         kind: "two-way", "one-way" or "sample".
@@ -119,7 +119,7 @@ class PerfectGeneralization(Notion):
         Reference: SIS Lemmas 3.8 and 3.6; sharp form of 3.8: Holdfast.
 
         Args:
-            d: A number of the proof. None takes the best.
+            d: A free parameter of the proof, in (0, 1]. None: √β.
             method: "sharp" for the best constants, "paper" for those printed.
 
         >>> PerfectGeneralization(0.01, 0.1, 0.0, kind="one-way").two_way()
@@ -236,7 +236,7 @@ class MaxInformation(Notion):
     Reference: SIS Definition 3.10 (Dwork, Feldman, Hardt, Pitassi, Reingold and Roth 2015).
 
     Args:
-        beta: The probability β that may fail.
+        beta: β in [0, 1]: the probability with which the bound may fail.
 
     >>> round(MaxInformation(bits=2.0, beta=0.01).failure(0.001), 6)
     0.014
@@ -279,7 +279,7 @@ class MaxInformation(Notion):
         Reference: Dwork et al. 2015 for every law; for a fixed law of the rows: Holdfast.
 
         Args:
-            d: A number of the proof. None takes the best.
+            d: A free parameter of the proof, in (0, 1). None: β, or 10⁻⁶ where β is 0.
 
         >>> MaxInformation(bits=3.0, beta=0.0).compose(10, any_data=True)
         MaxInformation(bits=30, beta=0)
@@ -316,7 +316,7 @@ class MaxInformation(Notion):
         Reference: SIS Lemma 3.14 (its printed 2·bits reads bits as nats: valid, looser); sharp: Holdfast.
 
         Args:
-            d: A number of the proof. None takes the best.
+            d: A free parameter of the proof, in (0, 1]. None: √β.
             method: "sharp" for the best constants, "paper" for those printed.
 
         >>> MaxInformation(bits=0.5, beta=1e-4).one_way()

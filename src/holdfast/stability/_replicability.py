@@ -68,7 +68,7 @@ class Replicability(Notion):
         Reference: SIS 3.4 states it up to constants; the constants are Holdfast's.
 
         Args:
-            d: A number of the proof. None takes the best.
+            d: A free parameter of the proof, in (0, 1]. None: √ρ.
 
         >>> Replicability(0.01).perfect_generalization()
         PerfectGeneralization(beta=0.1, epsilon=0, delta=0.1, kind='two-way')

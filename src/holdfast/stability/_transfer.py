@@ -42,7 +42,7 @@ class TransferError(Record):
     Args:
         method: The proof that was used.
         n: How many rows there are.
-        k: How many steps or queries there are.
+        k: How many queries are answered.
     """
 
     method: str
@@ -78,7 +78,7 @@ def transfer_error(
 
     Args:
         n: How many rows there are.
-        k: How many steps or queries there are.
+        k: How many queries are answered.
         method: The proof: "information" or "jung".
 
     >>> round(transfer_error(10_000, 10, 0.05).error, 4)
@@ -102,8 +102,8 @@ def split_error(n: int, k: int, beta: float) -> float:
 
     Args:
         n: How many rows there are.
-        k: How many steps or queries there are.
-        beta: The probability β that may fail.
+        k: How many queries are answered.
+        beta: β in [0, 1]: the probability with which the bound may fail.
 
     >>> round(split_error(10_000, 10, 0.05), 4)
     0.0547

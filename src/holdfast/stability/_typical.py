@@ -193,7 +193,7 @@ class TwoSampleStability(_Typical):
         Reference: SIS Lemma 3.6, whose proof needs no independence.
 
         Args:
-            d: A number of the proof. None takes the best.
+            d: A free parameter of the proof, in (0, 1). None: √ν.
 
         >>> TwoSampleStability(0.1, 0.0, 1e-8).oracle()
         TypicalStability(eta=0.1, tau=0.0001, nu=0.0001)

@@ -69,7 +69,7 @@ def typical_gaussian_error(tail: Tail, k: int, beta: float) -> TypicalError:
     Reference: Holdfast, ``docs/theory/adaptive-validity.md``; T(p) = Φ(Φ⁻¹(p) + √(k−1)·radius/scale).
 
     Args:
-        k: How many steps or queries there are.
+        k: How many queries are answered.
 
     >>> from holdfast.tails import SubGaussian
     >>> round(typical_gaussian_error(SubGaussian(1.0), 10, 0.05).error, 2)
@@ -108,8 +108,8 @@ def typical_laplace_error(tail: Tail, k: int, beta: float) -> TypicalError:
 
     Args:
         tail: The tail of every query.
-        k: How many steps or queries there are.
-        beta: The probability β that may fail.
+        k: How many queries are answered.
+        beta: β in [0, 1]: the probability with which the bound may fail.
 
     >>> from holdfast.tails import SubGaussian
     >>> round(typical_laplace_error(SubGaussian(1.0), 10, 0.05).error, 1)

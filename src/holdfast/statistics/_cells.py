@@ -136,7 +136,7 @@ class Cells:
     number of those that enter is not (0: nobody needs it).
 
     Args:
-        group: The number of the group of each cell, or one such number.
+        group: The number of the group of each cell.
     """
 
     axes: tuple[Axis, Axis]
@@ -282,7 +282,7 @@ class Cells:
         """How many rows a group has.
 
         Args:
-            group: The number of the group of each cell, or one such number.
+            group: The number of the group.
         """
         return float(self.sums[self.group == group, ONE].sum())
 
@@ -295,7 +295,7 @@ class Cells:
         """The sums over the rows of one group.
 
         Args:
-            group: The number of the group of each cell, or one such number.
+            group: The number of the group.
         """
         return np.asarray(self.sums[self.group == group].sum(axis=0))
 
@@ -310,7 +310,7 @@ class Cells:
         """The rows of one group.
 
         Args:
-            group: The number of the group of each cell, or one such number.
+            group: The number of the group.
         """
         kept = self.group == group
         return replace(
@@ -332,7 +332,7 @@ class Cells:
         """The mean of the first value in one group, in the question's units; NaN where it has no rows.
 
         Args:
-            group: The number of the group of each cell, or one such number.
+            group: The number of the group.
         """
         totals = self.totals_of(group)
         return float(self.centre[0] + totals[X] / totals[ONE]) if totals[ONE] else float("nan")

@@ -74,7 +74,7 @@ class Evidence(ABC):
         """The evidence of one group of rows.
 
         Args:
-            group: The number of the group of each cell, or one such number.
+            group: The number of the group.
         """
         trained = None if self.trained is None else self.trained.only(group)
         return self._with(self.cells.only(group), trained)
