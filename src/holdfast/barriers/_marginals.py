@@ -242,7 +242,7 @@ def _estimated(
         value = noise.add(means, simulation=simulation, seed=seed)
     else:
         shared = tape_argument(tape, of=of)
-        # The width belongs to the promise and not to the rows at hand, so that it is the same everywhere.
+        # The width follows from the promise and not from the number of rows: both laboratories use the same.
         width = task.width(needed, method)
         value = rounded_means(means, width, method, shared)
     value = np.where(value < 0.0, -1.0, 1.0) if task.signs else np.clip(value, -1.0, 1.0)
@@ -339,7 +339,7 @@ def droplet(values: npt.ArrayLike, width: float, tape: Tape) -> Floats:
     if scaled.ndim != 1 or not (np.abs(scaled) < 2.0**40).all():
         raise InvalidArgument("values", "a vector of numbers, each below 2⁴⁰ widths", values, of=of)
     d = checks.whole(scaled.size, "the number of values", at_most=MOST_COLUMNS, of=of)
-    # The first dart that hits is the same however many are thrown at once.
+    # The first dart that hits does not depend on how many darts are thrown at once.
     darts = min(4 * 2**d, _NUMBERS_AT_ONCE // (d + 1))
     start = 0
     while True:
@@ -349,7 +349,7 @@ def droplet(values: npt.ArrayLike, width: float, tape: Tape) -> Floats:
         hits = np.flatnonzero(thrown[:, d] < chance)
         if hits.size:
             first = hits[0]
-            # From the dart and the whole number alone, so that everyone whom it hits gets the same bits.
+            # Computed from the dart and the whole number only, so everyone whom it hits gets the same bits.
             centre: Floats = (thrown[first, :d] + cells[first]) * width
             return centre
         start += darts * (d + 1)
@@ -387,7 +387,7 @@ class Task:
             variance = needed * needed / (2.0 * (math.log(2.0 * self.d) - math.log(self.beta)))
             variance = max(variance, self._spread**2) if self.signs else variance
             return rounding.down(math.sqrt(max(variance - 1.0 / rows, 0.0)))
-        # In logarithms: 2d/β is no float where β is 10⁻³⁰⁰.
+        # In logarithms, because 2d/β overflows for β near 10⁻³⁰⁰.
         spread = math.sqrt(2.0 * (math.log(2.0 * self.d) - math.log(self.beta)) / rows)
         widths = [0.0, 2.0 * (self.accuracy / (2.0 if self.signs else 1.0) - spread)]
         if self.signs:

@@ -301,7 +301,7 @@ class Clusters(Dependence):
         chosen = np.zeros(len(sizes), dtype=np.bool_)
         room = share * len(codes)
         for i in rng.permutation(len(sizes)):
-            # share < 1 leaves room for a part of the rows only, so at least one cluster stays protected.
+            # The training part gets fewer than all rows, so at least one cluster stays protected.
             if sizes[i] <= room:
                 chosen[i] = True
                 room -= sizes[i]
@@ -406,7 +406,7 @@ def _checked_sizes(sizes: Any) -> tuple[int, ...]:
         )
     plain = np.asarray(sizes)
     numbers = plain.ndim == 1 and plain.dtype.kind in "iu" and (plain >= 1).all()
-    # In a list, numpy would turn a truth value among whole numbers into a number.
+    # numpy would silently turn a bool in a list of whole numbers into a number.
     if numbers and (isinstance(sizes, np.ndarray) or {bool, np.bool_}.isdisjoint(map(type, sizes))):
         checked = tuple(plain.tolist())
     else:

@@ -237,14 +237,14 @@ def checked_values(value: Any, argument: str = "value", *, of: str) -> Floats:
 
 
 def noisy_values(values: Floats, noise: Noise, coins: Coins) -> float | Floats:
-    """Checked values, rounded to the grid, plus noise: a float if there is one without a shape."""
+    """Checked values, rounded to the grid, plus noise: a float for a single number, else an array."""
     gaussian = noise.kind == "gaussian"
     if values.ndim == 0:
         drawn = np.array(single_noise(noise.steps, coins, gaussian=gaussian))
     else:
         drawn = rounded_noise(values.size, noise.steps, coins, gaussian=gaussian).reshape(values.shape)
-    # Values from 2^53 steps on are multiples of the grid as they stand. Both terms are exact, so their sum is
-    # the exact one rounded once: a function of it, and still a multiple of the grid.
+    # From 2^53 steps on, every floating-point value is a multiple of the grid already. Both terms are exact,
+    # so the computed sum is the exact sum, rounded once: a function of it, and a multiple of the grid.
     far = np.abs(values) >= 2.0**53 * noise.grid
     on_grid = np.where(far, values, np.rint(np.where(far, 0.0, values) / noise.grid) * noise.grid)
     noisy = on_grid + drawn * noise.grid

@@ -197,8 +197,8 @@ def amplify_replicability(
         outputs: dict[Tape, Iterator[Any]] = {}
 
         def next_output(part: Any, coins: Tape) -> Any:
-            # The parts are asked for in order, all of them for one tape before any for another: the first
-            # question is the time to run them all, in parallel.
+            # ``amplify`` asks for the parts in order, and finishes one tape before the next. So when it asks
+            # for the first part of a tape, all parts of that tape are run in parallel.
             if coins not in outputs:
                 jobs = [(part, coins) for part in parts]
                 outputs[coins] = iter(

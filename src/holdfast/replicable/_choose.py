@@ -400,7 +400,8 @@ def _opt_design(
 ) -> OptDesign:
     if not isinstance(one_sided, bool):
         raise InvalidArgument("one_sided", "True or False", one_sided, of=of)
-    # A number that must be at least OPT is first found within a quarter, which is then added.
+    # For a number that is at least OPT, OPT is first found to within a quarter of the accuracy. Then the
+    # quarter is added.
     reach = accuracy / 4.0 if one_sided else accuracy
     rows = _opt_rows(models, reach, rho, beta)
     width, correction = _width(models, rows, rho), _bias(models, rows) / 2.0

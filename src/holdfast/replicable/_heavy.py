@@ -135,9 +135,10 @@ def _design(threshold: float, accuracy: float, rho: float, beta: float) -> Heavy
     def at(n: int) -> HeavyDesign:
         high = band_end(n, threshold, heaviest, beta / parts * heaviest) if heaviest < 1.0 else 1.0
         least = band_end(n, threshold, lightest, beta / parts * lightest)
-        # Lower cutoffs meet more items: below this root of 2a² − 3a + b = 0 a wider band no longer pays.
-        pays = 0.25 * (3.0 - math.sqrt(9.0 - 8.0 * high))
-        return HeavyDesign(accuracy, rho, beta, n, max(least, min(pays, threshold)), high, threshold)
+        # A lower cutoff is exceeded by more items. Below this root of 2a² − 3a + b = 0 a wider band is no
+        # better.
+        lowest_useful = 0.25 * (3.0 - math.sqrt(9.0 - 8.0 * high))
+        return HeavyDesign(accuracy, rho, beta, n, max(least, min(lowest_useful, threshold)), high, threshold)
 
     return smallest_design(at, "accuracy", accuracy, of="heavy_hitters")
 
@@ -304,7 +305,8 @@ def _list_design(eta: float, list_size: int, rho: float, beta: float) -> ListDes
     def at(n: int) -> ListDesign:
         middle = 0.75 * eta
         low = band_end(n, middle, lightest, beta / 2.0 * lightest / list_size)
-        # A wider band mixes better, a narrower one is left less often by the heavy item: the best of a few.
+        # With a wider band two samples agree more often; with a narrower one the heavy item fails less often.
+        # Take the best of a few.
         ends = (band_end(n, middle, eta, min(part, beta / 2.0)) for part in _MISSES)
         designs = [ListDesign(lightest, rho, beta, n, low, high, eta, list_size) for high in ends]
         return min(designs, key=lambda design: design.mismatch(n))

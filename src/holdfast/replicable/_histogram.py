@@ -23,7 +23,7 @@ from holdfast.replicable._tape import Floats, Tape, tape_argument
 __all__ = ["CELLS", "error_tail", "histogram", "histogram_rows"]
 
 _WIDTHS = 8192
-# Up to so many categories the law of the rounding error is computed cell by cell.
+# Up to this many categories the law of the rounding error is computed cell by cell.
 _EXACT = 128
 
 

@@ -112,7 +112,7 @@ def interior_point_rows(*, domain: npt.ArrayLike, rho: float, beta: float | None
 
 @dataclass(frozen=True)
 class InteriorDesign(Design):
-    """A count of rows to drop, where a point of the domain has so many ``ancestors``."""
+    """How many rows to drop, if a point of the domain has this many ``ancestors``."""
 
     ancestors: int
 
@@ -152,7 +152,7 @@ def _interior_plan(rows: int, ancestors: int) -> tuple[float, CountThreshold | N
 
 
 def tree_rows(ancestors: int, rho: float) -> int | None:
-    """The rows of an interior point where a point has so many ancestors; None beyond 2⁶²."""
+    """The rows for an interior point, if a point has this many ancestors; None beyond 2⁶²."""
     return search.least_whole(lambda n: _interior_plan(n, ancestors)[0] <= rho, above=_START - 1, most=2**62)
 
 
@@ -253,7 +253,7 @@ def learn_threshold_rows(*, domain: npt.ArrayLike, accuracy: float, rho: float, 
 
 @dataclass(frozen=True)
 class ThresholdDesign(Design):
-    """A count of labels to contradict, where a point of the domain has so many ``ancestors``."""
+    """How many labels to contradict, if a point of the domain has this many ``ancestors``."""
 
     ancestors: int
 

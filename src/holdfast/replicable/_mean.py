@@ -177,7 +177,7 @@ def _difference_design(accuracy: float, rho: float, beta: float, length: float, 
 
 
 def _group_gap(rows: int) -> float:
-    """E|D − D'| for two differences of groups of so many rows: a walk of twice as many steps."""
+    """E|D − D'| for two differences of groups of ``rows`` rows: a walk of twice as many steps."""
     return rounding.up(2.0 * mean_gap(2 * rows))
 
 

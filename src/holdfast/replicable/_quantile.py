@@ -160,7 +160,7 @@ def median_rows(
 
 @dataclass(frozen=True)
 class QuantileDesign(Band):
-    """The band of the shares that comparisons are made with, for a search of so many ``questions``."""
+    """The band of the shares that comparisons are made with, for a search with this many ``questions``."""
 
     q: float
     questions: int

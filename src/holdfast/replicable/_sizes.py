@@ -1,4 +1,4 @@
-"""How many rows a replicable statistic needs, and what so many rows can promise.
+"""How many rows a replicable statistic needs, and what a number of rows can promise.
 
 ``sample_size`` and ``power`` are for one statistic, ``plan_several`` for several means of the same rows.
 ``compare_ways`` shows the way that is built in beside one that wins for larger domains, so that everybody can

@@ -269,7 +269,7 @@ def outcome_variance(epsilon: float, n: int) -> float:
 def mean_distance(dp: DP, n: int, parts: int = 1, outcomes: int | None = None, runs: int = 0) -> float:
     """Expected total variation between averages of the law over ``parts`` samples of ``n`` rows each.
 
-    ``runs`` > 0: each law is estimated from so many runs. That adds to the variance; the two bounds that
+    ``runs`` > 0: each law is estimated from this many runs. That adds to the variance; the two bounds that
     count outcomes cover it already. √((k − 1)/2 parts): a run on a fresh sample has variance P(1 − P) in all.
     1 − 1/k: Σ min(p, p') ≥ Σ pp', whose mean is Σ P² ≥ 1/k.
     """

@@ -355,7 +355,8 @@ def _printed(
         last = spread * math.sqrt(k - 1) + (k - 1) * drift if k > 1 else 0.0
         if not last < _HOPELESS:
             return eta, 1.0, 1.0
-        # Beyond so many terms, blocks of them are counted at their last and largest one: an upper bound.
+        # With more terms than this, every term of a block counts as much as the last and largest one of the
+        # block: an upper bound.
         blocks = min(k - 1, _MOST_TERMS)
         ends = (
             np.arange(1.0, blocks + 1.0)

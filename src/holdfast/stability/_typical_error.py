@@ -122,7 +122,7 @@ def typical_laplace_error(tail: Tail, k: int, beta: float) -> TypicalError:
     b1 = rounding.down(beta * share)
     b2 = (beta - b1) * (1.0 - _EXACT)
     epsilon = _epsilon(b2 * delta_share, ratio, k - 1, jump)
-    # e^ε·k·ν takes what δ leaves of b2.
+    # The part of b2 that δ does not use is for e^ε·k·ν.
     left = b2 - (laplace_delta(epsilon, ratio, k - 1) if epsilon < (k - 1) * ratio else 0.0)
     nats = rounding.up(epsilon + math.log(k) - math.log(left) + _EXACT)
     radius = tail.radius_at(nats)
@@ -238,7 +238,7 @@ def _laplace_place(tail: Tail, k: int, beta: float) -> tuple[float, float, float
 def _epsilon(delta: float, ratio: float, k: int, guess: float) -> float:
     """The smallest ε, to 1e-5 of a deviation and on the safe side, at which δ of k answers is ≤ ``delta``."""
     most = k * ratio
-    # With probability 2^-k the loss is the largest there is: below that, only ε = most will do, or nearly so.
+    # The largest loss has probability 2^-k. Below that, ε must be ``most``, or close to it.
     if delta <= 0.5**k:
         return most
     spread = math.sqrt(k * float(_loss_moments(np.array(ratio))[1]))
