@@ -12,6 +12,7 @@ import inspect
 import json
 import re
 import sys
+import typing
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,7 +100,13 @@ def _of_function(
     if id(function) in seen:
         return
     seen.add(id(function))
-    for position, parameter in enumerate(inspect.signature(function).parameters.values()):
+    # A type checker shows the overloads of a function and not its own signature.
+    for form in typing.get_overloads(function) or [function]:
+        yield from _of_signature(inspect.signature(form), place, described)
+
+
+def _of_signature(signature: inspect.Signature, place: str, described: str) -> Iterator[PublicParameter]:
+    for position, parameter in enumerate(signature.parameters.values()):
         name = parameter.name
         if name.startswith("_") or (position == 0 and name in ("self", "cls")):
             continue

@@ -33,6 +33,7 @@ from functools import lru_cache
 from operator import mul
 
 from holdfast.records import Record
+from holdfast.typing import PromiseKind
 
 MICRO = 1_000_000
 PROMISES = ("all", "each")
@@ -84,7 +85,7 @@ class Weights:
     (1.98, 0.71)
     """
 
-    promise: str = "all"
+    promise: PromiseKind = "all"
     expect: float | None = None
 
     def weight(self, step: int) -> float:
@@ -134,7 +135,7 @@ def training_share(weights: Weights) -> float:
     expected.
 
     Args:
-        weights: How the budget is divided over coming questions.
+        weights: How the failure probability is shared out among the questions.
     """
     return 1 / 4 if weights.expect is not None and weights.expect <= _FEW else 1 / 3
 
@@ -228,7 +229,7 @@ class Mixture:
 
     Args:
         weights: Whole-number weights of the hypotheses.
-        seen: How many places were near and far.
+        seen: How many outputs were in the cell of the guess, and how many elsewhere.
 
     >>> prior = Mixture()
     >>> round(prior.price(0, 1.0), 2), round(prior.price(3, 1.0), 2)
@@ -246,7 +247,7 @@ class Mixture:
         """Nats for a place, on cells of this half-width.
 
         Args:
-            place: The place, counted from the guess. None for an output without one.
+            place: The cell of the answer, counted from the guess.
             half_cell: Half the width of a cell, in predicted deviations.
         """
         return self._price(self._probabilities(place, half_cell))
@@ -256,7 +257,7 @@ class Mixture:
         cost more than 1 after many surprises.
 
         Args:
-            place: The place, counted from the guess. None for an output without one.
+            place: The cell of the answer, counted from the guess.
             half_cell: Half the width of a cell, in predicted deviations.
         """
         return max(self.price(0, half_cell), self.price(place, half_cell))
@@ -271,7 +272,7 @@ class Mixture:
         Args:
             place: The place, counted from the guess. None for an output without one.
             half_cell: Half the width of a cell, in predicted deviations.
-            others: How many outputs come before.
+            others: How many other outputs are recorded before this one.
         """
         least = min(1.0, forgetting(self._steps + others))
         probabilities = _ELSEWHERES if place is None else _on_the_line(abs(place), half_cell)
@@ -340,7 +341,7 @@ class Claims:
 
     Args:
         tested: How many claims were tested.
-        found: How many claims were found, or whether this one was.
+        found: How many of them were found.
         rate_in_millionths: The rate of false discoveries, in millionths.
     """
 
@@ -368,9 +369,9 @@ class Learned:
     """What an account learned: of the cells of statistics, of the arms of intervals, and of claims.
 
     Args:
-        cells: What was learned of the cells.
-        arms: What was learned of the arms.
-        claims: What was learned of claims.
+        cells: The prior over the cells of answers.
+        arms: The prior over the classes of arms, which say how wide intervals are.
+        claims: How many claims were tested and found.
     """
 
     cells: Mixture = field(default_factory=Mixture)
@@ -403,7 +404,7 @@ class Learned:
         """The state that :meth:`to_list` wrote, from what a book kept.
 
         Args:
-            listed: Lists of whole numbers.
+            listed: What :meth:`to_list` returned.
         """
         cells, arms = (Mixture(tuple(state[:-2]), Experience(*state[-2:])) for state in listed[:2])
         return cls(cells, arms, Claims(*listed[2]) if len(listed) > 2 else Claims())
@@ -419,7 +420,7 @@ class Account(Record):
     are answered from this state.
 
     Args:
-        weights: How the budget is divided over coming questions.
+        weights: How the failure probability is shared out among the questions.
 
     >>> account = Account(0.05)
     >>> round(account.nats(), 3)

@@ -35,7 +35,7 @@ class Output:
 
     Args:
         cell: The number of the cell: 0 around the guess, negative below it.
-        arm: The class of the arms.
+        arm: The class of the arms: how long they are, compared with their prediction.
     """
 
     cell: int = 0
@@ -54,8 +54,8 @@ class ArmClasses:
     deviation of the logarithm of an arm. The cell usually makes up for arms that are slightly longer.
 
     Args:
-        first: The first class.
-        last: The last class.
+        first: The class of the shortest arms.
+        last: The class of the longest arms.
     """
 
     error: float
@@ -90,7 +90,7 @@ class ArmClasses:
         """The least class that allows arms of so many times the prediction. It may be beyond the last class.
 
         Args:
-            stretch: How many times the prediction.
+            stretch: How many times longer than predicted the arms are.
         """
         if not stretch > self.stretch(self.first):
             return self.first
@@ -310,7 +310,7 @@ def coming_questions(asked: int, expect: float | None) -> float:
     """How many questions to assume after the next one. ``asked`` questions came before it.
 
     Args:
-        expect: About how many questions are expected. None: not stated.
+        expect: About how many questions the account will have. None: not stated.
     """
     step = asked + 1
     if expect is None:

@@ -80,7 +80,7 @@ class LadderAlphabet:
 
     Args:
         grid: The cells around the guess.
-        experience: How many guesses were confirmed so far.
+        experience: How many guesses were confirmed so far, and how many surprised.
     """
 
     grid: LadderGrid

@@ -79,8 +79,8 @@ class Agreement(Record):
 
     Args:
         queries: How many questions there are.
-        failure: The probability that may fail.
-        surprises: How many guesses may be off.
+        failure: The probability with which any interval of the account may miss.
+        surprises: How many guesses may be off. None: there are no guesses.
     """
 
     queries: int
@@ -97,7 +97,7 @@ class Agreement(Record):
         thousand-millionth more covers the rounding of sums of logarithms.
 
         Args:
-            stage: How many surprises there were before, from 0.
+            stage: How many surprises there were before, or how many answers if there are no guesses.
             spent: Nats that were spent so far.
         """
         patterns = 0.0
@@ -229,7 +229,7 @@ class Schedule(Record):
         """ln(1/δ) of questions at a stage.
 
         Args:
-            stage: How many surprises there were before, from 0.
+            stage: How many surprises there were before, or how many answers if there are no guesses.
         """
         run = self._run(stage)
         return run.nats + (stage - run.first) * run.step
@@ -238,7 +238,7 @@ class Schedule(Record):
         """The number of cells at a stage.
 
         Args:
-            stage: How many surprises there were before, from 0.
+            stage: How many surprises there were before, or how many answers if there are no guesses.
         """
         return self._run(stage).cells
 
@@ -248,7 +248,7 @@ class Schedule(Record):
 
         Args:
             tail: The tail of a mean of values in [0, 1].
-            stage: How many surprises there were before, from 0.
+            stage: How many surprises there were before, or how many answers if there are no guesses.
             nats: ln of one over the error probability of a question, at least 0.
         """
         if nats <= self.nats(stage):
@@ -263,7 +263,7 @@ class Schedule(Record):
 
         Args:
             tail: The tail of a mean of values in [0, 1].
-            stage: How many surprises there were before, from 0.
+            stage: How many surprises there were before, or how many answers if there are no guesses.
         """
         return self.room(tail, self.nats(stage))
 

@@ -70,6 +70,7 @@ from holdfast.gates._verdict import (
 from holdfast.guard import Asker, open_session
 from holdfast.intervals import certified_gain
 from holdfast.ledger import Book, BookError, Closed, Entry
+from holdfast.typing import GateStatus, TaskScore
 
 PROMISES = ("family", "fdr")
 _MOST_TRIES = 1_000
@@ -124,7 +125,7 @@ class Gate:
         self,
         tasks: Iterable[Any] | None,
         *,
-        incumbent: Mapping[Any, Any] | TaskScores | None = None,
+        incumbent: Mapping[Any, TaskScore] | TaskScores | None = None,
         promise: Literal["family", "fdr"] = "family",
         confidence: float = 0.95,
         step: float | None = None,
@@ -312,7 +313,7 @@ class Gate:
             definition.units, nats, baseline=baseline, binary=definition.binary, least=definition.minimum
         )
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> GateStatus:
         """What a person needs to know before submitting. Everything here is public."""
         needed = self.needed_gain()
         versions, balance = self.promotions, self._session.balance
@@ -335,7 +336,7 @@ class Gate:
 
     def submit(
         self,
-        scores: Mapping[Any, Any] | TaskScores,
+        scores: Mapping[Any, TaskScore] | TaskScores,
         name: str | None = None,
         *,
         outputs: Mapping[Any, Any] | None = None,

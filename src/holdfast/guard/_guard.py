@@ -51,6 +51,10 @@ from holdfast.strategies import TRAINING_SHARES, CodeStrategy, Discovery, whole_
 from holdfast.tails import Tail
 
 if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
+
+    from holdfast.engines import Schema
     from holdfast.typing import (
         BoundsLike,
         Label,
@@ -444,7 +448,7 @@ class Guard(ScoreVerbs["Predictions"]):
             raise self._state.explained(rejected) from None
 
     @property
-    def schema(self) -> Any:
+    def schema(self) -> Schema:
         """The columns that may be asked about."""
         return self._setup.protected.rows.schema
 
@@ -453,12 +457,13 @@ class Guard(ScoreVerbs["Predictions"]):
         """The number of protected rows."""
         return self._setup.protected.rows.count
 
+    # Any: a table of the library whose table was given.
     @cached_property
     def train(self) -> Any:
         """The training part, as the kind of table that was given: free to look at. None if there is none."""
         return None if self._setup.training is None else self._setup.training.rows.native()
 
-    def training_rows(self) -> Any:
+    def training_rows(self) -> pandas.DataFrame | None:
         """The training part as a pandas table, whatever kind was given; None if there is none."""
         return None if self._setup.training is None else self._setup.training.rows.frame()
 
@@ -517,7 +522,7 @@ class Guard(ScoreVerbs["Predictions"]):
         """The certificate of all answers together."""
         return self._opened.certificate
 
-    def plot(self) -> Any:
+    def plot(self) -> Figure:
         """Draw a line for each answer, with its question, interval and guess. Below are what was spent and
         what is left. Returns the figure, which shows itself in a notebook. Reads no rows. Needs the extra
         ``plots``."""

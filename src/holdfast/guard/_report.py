@@ -12,7 +12,7 @@ import html
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.answers import Answer, Certificate
 from holdfast.asking import Asker, Failed, Released, Session, read_protected, with_sums
@@ -24,6 +24,10 @@ from holdfast.ledger import Closed, Receipt
 from holdfast.readings import Measured, Part, Question, clipping_of, require_values_inside
 from holdfast.records import Record, amount, framed_html, html_table, interval_words
 from holdfast.strategies import CodeStrategy
+
+if TYPE_CHECKING:
+    import pandas
+
 
 FIXED, REPORTED = "report", "report answers"
 _OTHER = (
@@ -71,7 +75,7 @@ class Report(Record):
             for question, answer in zip(self.questions, self.answers, strict=True)
         ]
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pandas.DataFrame:
         """The table as a pandas data frame."""
         try:
             import pandas

@@ -30,6 +30,7 @@ from holdfast.ledger import Balance, Book
 from holdfast.records import Record
 from holdfast.registry._people import Forbidden, Person
 from holdfast.registry._storage import Store
+from holdfast.typing import ReportRight
 
 RATE = 600
 SECONDS = 30.0
@@ -73,7 +74,7 @@ class Policy(Terms):
     the report, which ends the account: "owner", or "analyst" for everyone who may ask.
     """
 
-    report: str = "owner"
+    report: ReportRight = "owner"
     rate: int = whole_option(1, RATE)
     seconds: float | None = number_option("(0, 86400]", SECONDS)
     shares: dict[str, float] = field(default_factory=dict)
@@ -189,7 +190,7 @@ def changed_terms(
     *,
     shares: dict[str, float | None] | None = None,
     rate: int | None = None,
-    report: str | None = None,
+    report: ReportRight | None = None,
 ) -> dict[str, Any]:
     """The terms of a policy after a change. Shares that are not named stay. A share of None is removed, so
     only the account limits that person or team."""
