@@ -262,7 +262,7 @@ def open_guard(
 def set_up_in(
     ledger: str | Path | Book | After | None,
     data: Any,
-    train: Any,
+    train: TableLike | None,
     dependence: Dependence | None,
     *,
     failure: float,
