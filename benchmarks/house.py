@@ -86,6 +86,22 @@ def shards(modules: Trees, lengths: dict[Path, int]) -> int:
     )
 
 
+def any_parameters(nodes: Nodes) -> int:
+    """Parameters of type Any, of functions and methods without an underscore, in private modules too."""
+    module = nodes[0]
+    assert isinstance(module, ast.Module)
+    classes = [node for node in module.body if isinstance(node, ast.ClassDef) and not _private(node.name)]
+    bodies = [module.body, *(node.body for node in classes)]
+    return sum(
+        argument.annotation is not None and ast.unparse(argument.annotation) == "Any"
+        for body in bodies
+        for function in body
+        if isinstance(function, ast.FunctionDef)
+        and (function.name == "__init__" or not function.name.startswith("_"))
+        for argument in [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+    )
+
+
 def door(source: Path) -> dict[str, float]:
     """How many parameters users can give, how many of those have no type, and how many no docstring names.
 
@@ -170,6 +186,7 @@ def figures(source: Path = SOURCE) -> dict[str, float]:
         "files": len(modules),
         "short private modules with one importer": shards(modules, lengths),
         "private names that cross a border": private_crossings(modules),
+        "parameters of type Any, in private modules too": sum(map(any_parameters, modules.values())),
         "locals with empty names": empty,
         "mean words of a clause in docstrings": round(statistics.fmean(words), 2),
         "long sentences in docstrings": sum(

@@ -21,7 +21,6 @@ from joserfc.jwk import RSAKey
 
 from holdfast.errors import HoldfastError, InvalidArgument
 from holdfast.registry import COOKIE, Refused, SignIn
-from holdfast.registry._sign_in import Provider
 from holdfast.server import Service, create_app
 
 URL = "http://127.0.0.1:8344"
@@ -329,7 +328,7 @@ def test_an_answer_that_is_not_the_providers_is_refused(serving, monkeypatch, ch
 @pytest.mark.parametrize("called", ["https://id.example/town", "https://id.example/town/"])
 def test_an_issuer_may_end_with_a_slash(serving, monkeypatch, written, called):
     """Auth0 and Authentik call themselves so; the file may say it either way."""
-    provider = Provider.of({"issuer": written, "client_id": "holdfast", "url": URL})
+    provider = type(serving[0].sign_in.provider).of({"issuer": written, "client_id": "holdfast", "url": URL})
     honest = Forged(provider, iss=called)
     other = Forged(provider, iss="https://id.example/other/")
     keys = {"keys": [honest.key.as_dict(private=False)]}

@@ -305,7 +305,7 @@ def closing() -> Entry:
     return Entry("close", {"because": FAILED}, "account")
 
 
-def recorded_training_share(ledger: Any) -> float | None:
+def recorded_training_share(ledger: object) -> float | None:
     """The share of the rows that an existing account set aside: earlier versions had another default. None
     for a new account, or if no rows of its own were set aside."""
     opened = _terms_in(ledger)
@@ -313,14 +313,14 @@ def recorded_training_share(ledger: Any) -> float | None:
     return None if share is None else float(share)
 
 
-def allows_blocks(ledger: Any) -> bool:
+def allows_blocks(ledger: object) -> bool:
     """Whether rows may be read off blocks: in a new account, and in an account that has set the price of its
     blocks aside. Earlier versions had no blocks."""
     opened = _terms_in(ledger)
     return opened is None or LAYOUTS in opened
 
 
-def _terms_in(ledger: Any) -> dict[str, Any] | None:
+def _terms_in(ledger: object) -> dict[str, Any] | None:
     """The terms that an account was opened with; None for a new account."""
     if not isinstance(ledger, (str, Path, Book)):
         return None

@@ -229,12 +229,12 @@ def rate_finding(
     )
 
 
-def confidence_argument(value: Any, *, of: str) -> float:
+def confidence_argument(value: object, *, of: str) -> float:
     """A confidence in (0, 1)."""
     return checks.real(value, "confidence", "(0, 1)", of=of)
 
 
-def claim_argument(value: Any, name: str, domain: str, *, of: str) -> float | None:
+def claim_argument(value: object, name: str, domain: str, *, of: str) -> float | None:
     """A claimed number, or None."""
     return None if value is None else checks.real(value, name, domain, of=of)
 
@@ -244,13 +244,13 @@ def subject_of(name: str | None, *functions: Any) -> str:
     return name or " and ".join(function_name(function) for function in functions)
 
 
-def function_name(function: Any) -> str:
+def function_name(function: object) -> str:
     """A function's own name, without addresses, which differ from run to run."""
     inner = getattr(function, "func", function)
     return str(getattr(inner, "__qualname__", type(inner).__qualname__))
 
 
-def result_key(value: Any) -> str:
+def result_key(value: object) -> str:
     """A text that is the same for two results exactly when they are the same.
 
     Numbers count by their value (1 is 1.0, NaN is NaN), arrays by kind, shape and every bit, sets without

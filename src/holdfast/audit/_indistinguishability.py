@@ -164,7 +164,7 @@ def _epsilon(likelier: int, other: int, counted: int, delta: float, confidence: 
     return (max(0.0, rounding.down(math.log(low / high))) if low > high else 0.0), estimate
 
 
-def plain_output(output: Any) -> list[float] | str:
+def plain_output(output: object) -> list[float] | str:
     """An output as JSON keeps it: a list of numbers, or a text that stands for anything else."""
     if hasattr(output, "guarantee") and hasattr(output, "value"):
         output = output.value

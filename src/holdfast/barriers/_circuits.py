@@ -146,7 +146,7 @@ class Circuit:
         return sum(max(p - theirs.get(x, 0.0), 0.0) for x, p in mine.items())
 
 
-def circuit_argument(circuit: Any, *, of: str) -> Circuit:
+def circuit_argument(circuit: object, *, of: str) -> Circuit:
     """Return ``circuit`` if it is one."""
     if not isinstance(circuit, Circuit):
         raise InvalidArgument("circuit", "a Circuit", circuit, of=of, reference=_BY)

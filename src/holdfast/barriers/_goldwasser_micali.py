@@ -214,12 +214,12 @@ def generate_key(bits: int, coins: Coins) -> PrivateKey:
     return PrivateKey(p, q, x)
 
 
-def bit_argument(bit: Any, *, of: str) -> int:
+def bit_argument(bit: object, *, of: str) -> int:
     """Return ``bit`` if it is 0 or 1."""
     return checks.whole(bit, "bit", at_least=0, at_most=1, of=of, by=_BY)
 
 
-def key_argument(key: Any, *, of: str) -> PublicKey:
+def key_argument(key: object, *, of: str) -> PublicKey:
     """The public key, given either key of a pair."""
     if isinstance(key, PrivateKey):
         return key.public
@@ -429,7 +429,7 @@ def _gmpy2() -> Any:
         raise MissingExtra("barriers", what="Number theory") from None
 
 
-def coins_argument(coins: Any, *, of: str) -> Coins:
+def coins_argument(coins: object, *, of: str) -> Coins:
     """Return ``coins`` if numbers can be drawn from it."""
     if not isinstance(coins, (np.random.Generator, Tape)):
         raise InvalidArgument("coins", "a numpy Generator or a Tape", coins, of=of)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from holdfast.engines import Column
 from holdfast.errors import InvalidArgument, QueryRejected
@@ -71,12 +71,12 @@ class Checked:
     values: NDArray[Any]
 
 
-def fingerprint_of_ids(ids: Any) -> str:
+def fingerprint_of_ids(ids: ArrayLike) -> str:
     """What distinguishes these ids, in this order, from others."""
     return hashlib.sha256("\n".join(map(str, np.asarray(ids).tolist())).encode()).hexdigest()
 
 
-def require_different(ids: Any) -> None:
+def require_different(ids: ArrayLike) -> None:
     """Refuse ids that a submission could not tell apart."""
     names = list(map(str, np.asarray(ids).tolist()))
     if len(set(names)) != len(names):
@@ -86,7 +86,7 @@ def require_different(ids: Any) -> None:
 class Predictions:
     """What was submitted to one board, by key; in a folder if there is one, else in memory."""
 
-    def __init__(self, ids: Any, expected: Expected, keep: str | Path | None) -> None:
+    def __init__(self, ids: ArrayLike, expected: Expected, keep: str | Path | None) -> None:
         self.ids: list[Any] = np.asarray(ids).tolist()
         self._expected = expected
         self._place = {str(id): place for place, id in enumerate(self.ids)}
@@ -95,7 +95,7 @@ class Predictions:
         if self._folder is not None:
             self._folder.mkdir(parents=True, exist_ok=True)
 
-    def check(self, table: Any, by: str) -> Checked:
+    def check(self, table: object, by: str) -> Checked:
         """Refuse a table that is no submission to this board; nothing is kept yet."""
         frame = _two_columns(table)
         places = self._places([str(id) for id in frame["id"].tolist()])

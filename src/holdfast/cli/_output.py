@@ -54,7 +54,7 @@ def write_on_any_terminal() -> None:
             stream.reconfigure(errors=_SPELLED)
 
 
-def print_data(document: Any) -> None:
+def print_data(document: object) -> None:
     """Print one JSON document, in ASCII where the output is not UTF-8. JSON has no infinity: it is null."""
     unicode = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
     click.echo(json.dumps(_finite(document), ensure_ascii=not unicode, allow_nan=False, default=str))

@@ -318,7 +318,7 @@ def _texts(name: str, by_task: Mapping[Any, Any] | None) -> dict[str, Any]:
     return {} if by_task is None else {name: {str(task): str(text) for task, text in by_task.items()}}
 
 
-def parquet_of(predictions: Any) -> bytes:
+def parquet_of(predictions: object) -> bytes:
     """A table of predictions as it is sent."""
     import numpy as np
     import pandas
@@ -336,7 +336,7 @@ def parquet_of(predictions: Any) -> bytes:
     return buffer.getvalue()
 
 
-def scores_sent(scores: Any) -> dict[str, float | list[float]]:
+def scores_sent(scores: object) -> dict[str, float | list[float]]:
     """Scores by task as they are sent. An invalid score is refused without naming its task."""
     import numpy as np
 

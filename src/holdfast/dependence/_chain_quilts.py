@@ -31,12 +31,12 @@ _TINY = 1e-290
 _LAWS = 1 << 16
 
 
-def row_number(row: Any, n: int, argument: str, *, of: str) -> int:
+def row_number(row: object, n: int, argument: str, *, of: str) -> int:
     """Rows are numbered from 0."""
     return checks.whole(row, argument, at_least=0, at_most=n - 1, of=f"MarkovChain.{of}")
 
 
-def row_numbers(rows: Any, n: int, argument: str, *, of: str) -> list[int]:
+def row_numbers(rows: object, n: int, argument: str, *, of: str) -> list[int]:
     """One row or several, in rising order."""
     listed = list(rows) if isinstance(rows, Iterable) and not isinstance(rows, (str, bytes)) else [rows]
     return sorted(row_number(row, n, argument, of=of) for row in listed)

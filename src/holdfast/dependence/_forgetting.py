@@ -33,7 +33,7 @@ _MOST_COUNTS = 1_000_000
 _MOST_NUMBERS = 5_000_000
 
 
-def read_transition(transition: Any) -> Matrix:
+def read_transition(transition: object) -> Matrix:
     """Check a transition matrix and divide each row by its sum, which may be off by 1e-9."""
     try:
         matrix = np.array(transition, dtype=float)
@@ -59,7 +59,7 @@ def read_transition(transition: Any) -> Matrix:
     return matrix
 
 
-def read_initial(initial: Any, states: int) -> Matrix:
+def read_initial(initial: object, states: int) -> Matrix:
     """Check the law of the first row."""
     try:
         law = np.array(initial, dtype=float)

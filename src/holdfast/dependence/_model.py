@@ -439,7 +439,7 @@ def bound_to(model: Dependence, *, of: str) -> int:
     return model.n
 
 
-def whole_steps(steps: Any) -> NDArray[np.int64]:
+def whole_steps(steps: object) -> NDArray[np.int64]:
     """Check numbers of steps: whole numbers, none negative."""
     array = np.asarray(steps)
     if array.dtype.kind not in "iu" or not (array >= 0).all():
@@ -447,7 +447,7 @@ def whole_steps(steps: Any) -> NDArray[np.int64]:
     return array.astype(np.int64)
 
 
-def column_names(columns: Any, *, of: str) -> tuple[str, ...]:
+def column_names(columns: object, *, of: str) -> tuple[str, ...]:
     """Check names of columns: one name, or several different ones, in their order."""
     listed = (columns,) if isinstance(columns, str) else columns
     names = tuple(listed) if np.iterable(listed) and not isinstance(listed, bytes) else ()
@@ -465,7 +465,7 @@ def state_is(columns: frozenset[str]) -> str:
     )
 
 
-def value_range(lo: Any, hi: Any, *, of: str) -> tuple[float, float]:
+def value_range(lo: object, hi: object, *, of: str) -> tuple[float, float]:
     """Check the bounds of the values whose mean is taken."""
     lo = checks.real(lo, "lo", "(-inf, inf)", of=f"{of}.mean_tail")
     hi = checks.real(hi, "hi", "(-inf, inf)", of=f"{of}.mean_tail")
@@ -479,7 +479,7 @@ def from_squared_differences(total: float) -> SubGaussian:
     return SubGaussian(rounding.up(0.5 * float(np.sqrt(total))))
 
 
-def few(values: Any, words: str, most: int = 16) -> str:
+def few(values: object, words: str, most: int = 16) -> str:
     """The numbers themselves if they are few, else ``words`` about them."""
     array = np.asarray(values)
     return words if array.size > most else _listed(array.tolist())
@@ -555,7 +555,9 @@ class PlannedSplit:
     bias: float
 
 
-def check_split(share: Any, rng: Any, beta: float, *, of: str) -> tuple[float, np.random.Generator, float]:
+def check_split(
+    share: object, rng: object, beta: float, *, of: str
+) -> tuple[float, np.random.Generator, float]:
     """Check the arguments that every rule takes."""
     owner = f"{of}.split"
     share = checks.real(share, "share", "(0, 1)", of=owner)
@@ -621,7 +623,7 @@ def _whole(items: Any) -> bool:
     return bool(items) and all(type(item) is int and abs(item) < 2**63 for item in items)
 
 
-def rounded(values: Any) -> NDArray[np.float64]:
+def rounded(values: object) -> NDArray[np.float64]:
     """Numbers with 40 binary digits each; zero without a sign."""
     mantissa, exponent = np.frexp(np.asarray(values, dtype="<f8"))
     scale = 2.0**_DIGITS

@@ -76,6 +76,7 @@ class Network(Dependence):
     """
 
     model: Mapping[Any, Any] | Iterable[Any] | HasEdges = field(compare=False)
+    # Any: a node may be any hashable thing, as the model names it.
     nodes: tuple[Any, ...] = None  # type: ignore[assignment]  # read from the model where not given
     _content: bytes = field(init=False, repr=False)
     _cards: tuple[int, ...] = field(init=False, repr=False, compare=False)
@@ -552,7 +553,7 @@ def refuse_model(expected: str, got: object, *, of: str) -> NoReturn:
     raise InvalidArgument("model", expected, got, of=of)
 
 
-def node_list(nodes: Any, what: str, model: object, *, of: str) -> tuple[Any, ...]:
+def node_list(nodes: object, what: str, model: object, *, of: str) -> tuple[Any, ...]:
     """A list of nodes; a text is not one, however many letters it has."""
     listed = None if isinstance(nodes, (str, bytes)) or not np.iterable(nodes) else tuple(nodes)
     if listed is None or not all(isinstance(node, Hashable) for node in listed):
@@ -560,7 +561,7 @@ def node_list(nodes: Any, what: str, model: object, *, of: str) -> tuple[Any, ..
     return listed
 
 
-def read_table(table: Any, what: str, *, of: str) -> Array:
+def read_table(table: object, what: str, *, of: str) -> Array:
     """A table of finite numbers, none negative, at least one state on each axis."""
     try:
         array = np.array(table, dtype=float)
@@ -574,7 +575,7 @@ def read_table(table: Any, what: str, *, of: str) -> Array:
     return array
 
 
-def pgmpy_values(table: Any, *, of: str) -> tuple[list[Any], Array]:
+def pgmpy_values(table: object, *, of: str) -> tuple[list[Any], Array]:
     """The variables and the values of a discrete factor or conditional table of pgmpy."""
     variables, values = getattr(table, "variables", None), getattr(table, "values", None)
     if variables is None or values is None:

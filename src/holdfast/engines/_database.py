@@ -9,6 +9,9 @@ The time limit does not count the time of the clock. A clock also runs while the
 other statements use its cores, and while the machine is busy with something else. A question that is refused
 is still paid for, so a busy machine must not cause that. So time is counted in short steps, and of each step
 only the part counts that the process could really use.
+
+Trees of SQL and expressions are of type Any: sqlglot and ibis are imported on first use, and type checks of
+this repository leave them out.
 """
 
 from __future__ import annotations

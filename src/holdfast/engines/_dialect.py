@@ -4,6 +4,9 @@ Other databases differ: they raise if arithmetic leaves the range of floats, rou
 order texts by language. Each has a dialect of its own that overrides these operations
 (``_other_dialects.py``). So a question has the same value, or null, for every row in every database. Dialects
 share the functions that ibis does not offer.
+
+Values are of type Any: they are expressions of ibis, or in some places plain numbers. Both are added and
+compared with the same operators, and ibis has no type for "either".
 """
 
 from __future__ import annotations

@@ -232,7 +232,7 @@ def _by_task(values: Mapping[Any, Any], ids: Sequence[str], name: str) -> dict[s
     return by_task
 
 
-def text_of_each(values: Any, ids: Sequence[str], name: str) -> tuple[str, ...] | None:
+def text_of_each(values: object, ids: Sequence[str], name: str) -> tuple[str, ...] | None:
     """A text for each task, in the order of the tasks; None where nothing is given."""
     if values is None:
         return None
@@ -258,7 +258,7 @@ def _average(score: Any) -> float:
     return math.fsum(numbers) / len(numbers)
 
 
-def checked_name(name: Any) -> str:
+def checked_name(name: object) -> str:
     if not isinstance(name, str) or not 0 < len(name) <= _MOST_NAME or not name.isprintable():
         raise InvalidArgument("name", f"a printable text of at most {_MOST_NAME} characters", name, of="Gate")
     return name

@@ -270,7 +270,7 @@ def open_guard(
 def set_up_epoch(
     ledger: str | Path | Book | NextEpoch | None,
     data: Any,
-    train: Any,
+    train: TableLike | None,
     dependence: Dependence | None,
     *,
     failure: float,

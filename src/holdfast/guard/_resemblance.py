@@ -86,7 +86,7 @@ def product_moments(squares: Any, fourths: Any, rows: Any, pairs: Pairs) -> tupl
     return mean, m * same + 2 * o * sharing + (m * m - m - 2 * o) * disjoint - mean**2
 
 
-def agreement_moments(counts: Any, rows: Any, pairs: Pairs) -> tuple[Any, Any]:
+def agreement_moments(counts: object, rows: Any, pairs: Pairs) -> tuple[Any, Any]:
     """The exact mean and variance of the number of equal pairs, over all orders of the values.
 
     ``counts`` says for each row how many rows have its value, along the last axis: Σ_c f(n_c) over values is

@@ -20,6 +20,7 @@ from holdfast.engines import Rows, Schema, open_rows
 from holdfast.errors import InvalidArgument, NotEnoughRows, QueryRejected
 from holdfast.readings import Part, Question, repeated_rows
 from holdfast.strategies import Setup
+from holdfast.typing import TableLike
 
 _PILOT_ROWS = 20_000
 # Of a file that is too large to be copied, this many bytes at its end are read.
@@ -83,7 +84,7 @@ class _Parts:
 
 def set_up(
     data: Any,
-    train: Any,
+    train: TableLike | None,
     dependence: Dependence | None,
     *,
     failure: float,

@@ -294,7 +294,7 @@ def _copy(data: Any, argument: str, *, of: str) -> Any:
 class TwoParts:
     """The training rows, which are free to look at, and the holdout."""
 
-    def __init__(self, train: Any, holdout: Any, *, of: str) -> None:
+    def __init__(self, train: object, holdout: object, *, of: str) -> None:
         self.train = RowsOf(train, "train", of=of)
         self.holdout = RowsOf(holdout, "holdout", of=of)
         self.holdout.seal()
@@ -303,7 +303,7 @@ class TwoParts:
                 self.holdout.rows.schema, "the holdout", self.train.rows.schema, "the training part"
             )
 
-    def statistic(self, f: Any, sensitivity: Any, *, of: str) -> StatisticOfRows:
+    def statistic(self, f: object, sensitivity: object, *, of: str) -> StatisticOfRows:
         """The caller's own statistic, with how far one holdout row can move it."""
         sensitivity = checks.real(sensitivity, "sensitivity", "(0, inf)", of=of)
         if isinstance(f, (str, Query)) or not callable(f):
@@ -311,7 +311,7 @@ class TwoParts:
         name = getattr(f, "__name__", type(f).__name__)
         return StatisticOfRows(f, f"{name}(rows)", self.holdout.count * Fraction(sensitivity))
 
-    def question(self, f: Any, *, of: str) -> FunctionOfRows | ExpressionOfRows:
+    def question(self, f: object, *, of: str) -> FunctionOfRows | ExpressionOfRows:
         """The question of ``f``: a function, a query record or a text. Refused here without reading the
         holdout."""
         if isinstance(f, (str, Query)):

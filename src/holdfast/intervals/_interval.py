@@ -103,7 +103,7 @@ def around(value: float, radius: float) -> Interval:
     return Interval(rounding.down(value - radius), rounding.up(value + radius))
 
 
-def bounds(lo: Any, hi: Any, *, of: str) -> tuple[float, float]:
+def bounds(lo: object, hi: object, *, of: str) -> tuple[float, float]:
     """Return bounds that are finite, in order, and not so far apart that hi − lo overflows."""
     lo = checks.real(lo, "lo", "(-inf, inf)", of=of)
     hi = checks.real(hi, "hi", "(-inf, inf)", of=of)
@@ -112,12 +112,12 @@ def bounds(lo: Any, hi: Any, *, of: str) -> tuple[float, float]:
     return lo, hi
 
 
-def inside(value: Any, argument: str, lo: float, hi: float, *, of: str) -> float:
+def inside(value: object, argument: str, lo: float, hi: float, *, of: str) -> float:
     """Return a number that lies in checked bounds."""
     return checks.real(value, argument, f"[{lo!r}, {hi!r}]", of=of)
 
 
-def numbers(values: Any, argument: str, *, of: str) -> NDArray[Any]:
+def numbers(values: object, argument: str, *, of: str) -> NDArray[Any]:
     """Return a one-dimensional array of numbers (or truth values), of the type it came in."""
     try:
         rows = np.asarray(values)

@@ -18,13 +18,13 @@ import math
 import os
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from holdfast import checks
 from holdfast.errors import InvalidArgument
+from holdfast.typing import Seed
 
 Words = npt.NDArray[np.uint64]
 # A width of fewer steps than this times 64 uniform bits is formed from 64-bit pieces that cannot overflow.
@@ -72,7 +72,7 @@ class Coins:
         return (words[words <= whole_rounds] % np.uint64(size)).astype(np.int64)
 
 
-def choose_coins(simulation: bool, seed: Any, *, of: str) -> Coins:
+def choose_coins(simulation: bool, seed: Seed, *, of: str) -> Coins:
     """The operating system's coins; seeded ones only where the caller says that this is a simulation."""
     if not isinstance(simulation, bool):
         raise InvalidArgument("simulation", "True or False", simulation, of=of)

@@ -217,7 +217,7 @@ def gaussian(
     return Noise.of("gaussian", sd).add(value, simulation=simulation, seed=seed)
 
 
-def checked_values(value: Any, argument: str = "value", *, of: str) -> Floats:
+def checked_values(value: object, argument: str = "value", *, of: str) -> Floats:
     """Finite numbers as an array. The message does not repeat them: they may be about protected rows."""
     try:
         values = np.asarray(value)

@@ -296,7 +296,7 @@ def read_tree(text: str) -> Any:
         raise too_deep() from None
 
 
-def read_nodes(tree: Any) -> Node:
+def read_nodes(tree: object) -> Node:
     """Turn a sqlglot tree into nodes, refusing everything that is not on the whitelist, and too many of
     them."""
     return require_few_nodes(read_node(tree))

@@ -417,7 +417,7 @@ class StatisticQuestion(Question):
 
 
 def custom_question(
-    function: Callable[[Any], float], *, tail: Tail, guess: Any, name: str | None
+    function: Callable[[Any], float], *, tail: Tail, guess: object, name: str | None
 ) -> StatisticQuestion:
     """The question behind ``guard.custom``. The same name is the same question; without a name it is new."""
     if not callable(function):

@@ -246,7 +246,7 @@ class Algorithm(Record):
         return rows if len(rows) == self.rows_needed else rows[: self.rows_needed]
 
 
-def algorithm_argument(value: Any, notions: tuple[str, ...], *, of: str, by: str = "") -> Algorithm:
+def algorithm_argument(value: object, notions: tuple[str, ...], *, of: str, by: str = "") -> Algorithm:
     """Return ``value`` if it is an Algorithm whose guarantee is one of the named notions."""
     if not isinstance(value, Algorithm):
         raise InvalidArgument("algorithm", "an Algorithm", value, of=of, reference=by)
@@ -263,7 +263,7 @@ def fresh_tape() -> Tape:
     return Tape(secrets.token_hex(16))
 
 
-def settled(output: Any) -> Any:
+def settled(output: object) -> Any:
     """An outcome that can be counted: plain, hashable, and equal to itself."""
     if isinstance(output, Result):
         output = output.value
@@ -298,7 +298,7 @@ def _checked_laws(values: Any, samples: int, size: int, *, of: str) -> Floats:
     return laws
 
 
-def effort(workers: Any, progress: Any, *, of: str) -> tuple[Workers, Progress]:
+def effort(workers: Any, progress: object, *, of: str) -> tuple[Workers, Progress]:
     """Check the two arguments that every compiler has: the workers, and the progress callback."""
     workers = checked(workers, of=of)
     if not (isinstance(progress, bool) or callable(progress)):
@@ -371,7 +371,7 @@ def take(rows: Any, indices: npt.NDArray[np.int64]) -> Any:
 SIMULATED = "that nobody relies on this run: its noise is simulated from the tape and protects nothing"
 
 
-def simulation_argument(simulation: Any, *, of: str) -> bool:
+def simulation_argument(simulation: object, *, of: str) -> bool:
     """Return ``simulation`` if it is True or False."""
     if not isinstance(simulation, bool):
         raise InvalidArgument("simulation", "True or False", simulation, of=of)

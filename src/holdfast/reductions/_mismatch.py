@@ -168,7 +168,7 @@ def sharp_sampling(algorithm: Algorithm, rho: float, sampling: str, *, of: str) 
     return Sampling(draws, n * times, rho_on(times), False)
 
 
-def printed_sampling(algorithm: Algorithm, rho: float, c: Any, big_c: Any, *, of: str) -> Sampling:
+def printed_sampling(algorithm: Algorithm, rho: float, c: object, big_c: object, *, of: str) -> Sampling:
     """SIS Corollaries 3.13, 3.15 and Theorem 3.17 at half of ``rho``; the other half pays for the subsets.
 
     Averaging over finitely many subsets estimates the law of the subsampled algorithm within e = ½√((k −

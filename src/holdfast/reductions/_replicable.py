@@ -269,7 +269,7 @@ def _chosen(law: Floats, outcomes: tuple[Any, ...], tape: Tape) -> Any:
     return outcomes[int(replicable.correlated_choice(law, tape.branch("choice")))]
 
 
-def chosen_with(steady: Algorithm, rows: Any, tapes: Sequence[Tape]) -> list[Any]:
+def chosen_with(steady: Algorithm, rows: object, tapes: Sequence[Tape]) -> list[Any]:
     """What a replicable algorithm that a compiler made here gives on these rows with each of the tapes.
 
     An exact law does not depend on the tape: it is computed once for all of them.

@@ -284,7 +284,7 @@ P = TypeVar("P", bound=_Plan)
 
 
 def run_seeds(
-    algorithm: Algorithm, plan: _Seeds, rows: Any, tape: Tape, workers: Workers, progress: Progress
+    algorithm: Algorithm, plan: _Seeds, rows: object, tape: Tape, workers: Workers, progress: Progress
 ) -> list[Any]:
     """What the algorithm gives on fresh parts of the rows, seed after seed, all parts of a seed with its
     coins."""

@@ -78,7 +78,7 @@ def row_page(frame: Any, limit: Any, offset: Any) -> dict[str, Any]:
     }
 
 
-def plain_value(value: Any) -> Any:
+def plain_value(value: object) -> Any:
     """A value of a table as a JSON value; None for a missing one."""
     if value is None or isinstance(value, (bool, str)):
         return value

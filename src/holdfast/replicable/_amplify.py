@@ -119,7 +119,7 @@ class Amplified(Record):
                 return self._signed(output, tape)
         return self._signed(fallback, tape)
 
-    def reduced(self, available: Any) -> Amplified:
+    def reduced(self, available: int) -> Amplified:
         """What ``available`` rows allow, if they are too few: fewer runs and a weaker ``guarantee``.
 
         Where fewer runs promise no more than one run does, it is one run, with the declared ρ.

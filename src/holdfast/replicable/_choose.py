@@ -447,7 +447,7 @@ def _opt_rows(models: int, accuracy: float, rho: float, beta: float) -> int:
     return least_rows(enough, "accuracy", accuracy, of="estimate_opt", most=MOST_ROWS)
 
 
-def loss_table(losses: Any, argument: str, *, of: str, by: str) -> npt.NDArray[Any]:
+def loss_table(losses: object, argument: str, *, of: str, by: str) -> npt.NDArray[Any]:
     """The losses as an array of rows by models, each checked to lie in [0, 1]; errors stay True and False."""
     expected = "a table of losses in [0, 1], one row an observation and one column a model"
     table = np.asarray(losses)

@@ -181,7 +181,7 @@ class Rule(Record):
         return labels
 
 
-def threshold_grid(thresholds: Any, bounds: Any, features: int, *, of: str) -> Floats:
+def threshold_grid(thresholds: object, bounds: object, features: int, *, of: str) -> Floats:
     """Thresholds for each feature, as an array of features by thresholds.
 
     Numbers are the thresholds themselves. A whole number divides the ``bounds``, (low, high) for all features

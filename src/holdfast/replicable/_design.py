@@ -128,7 +128,7 @@ AnyDesign = TypeVar("AnyDesign", bound=Design)
 
 
 def smallest_design(
-    at: Callable[[int], AnyDesign], argument: str, value: Any, *, of: str, by: str = "", unit: str = "rows"
+    at: Callable[[int], AnyDesign], argument: str, value: object, *, of: str, by: str = "", unit: str = "rows"
 ) -> AnyDesign:
     """The design ``at(n)`` with the least n that keeps its promise; errors blame ``argument``."""
     return at(least_rows(lambda n: at(n).keeps_promise(), argument, value, of=of, by=by, unit=unit))
@@ -137,7 +137,7 @@ def smallest_design(
 def least_rows(
     enough: Callable[[int], bool],
     argument: str,
-    value: Any,
+    value: object,
     *,
     of: str,
     by: str = "",

@@ -333,7 +333,7 @@ def _occurrences(lists: list[Any], size: int, *, of: str) -> tuple[dict[str, Any
 _EXPECTED = "texts, numbers or tuples of them"
 
 
-def item_name(item: Any) -> str:
+def item_name(item: object) -> str:
     """A text that names the item and no other; numbers that are equal have one name.
 
     >>> item_name("1"), item_name(1), item_name(1.0), item_name(("a", 2))
@@ -355,14 +355,14 @@ def item_name(item: Any) -> str:
     raise InvalidArgument("items", _EXPECTED, item)
 
 
-def item_order(item: Any) -> tuple[int, Any]:
+def item_order(item: object) -> tuple[int, Any]:
     """A key that sorts numbers before texts before the rest, whatever the sample looks like."""
     if isinstance(item, (bool, int, float)):
         return (0, item)
     return (1, item) if isinstance(item, str) else (2, item_name(item))
 
 
-def count_items(items: Any, *, of: str) -> tuple[dict[str, Any], Counter[str], int]:
+def count_items(items: object, *, of: str) -> tuple[dict[str, Any], Counter[str], int]:
     """Each name's item, how often each name occurs, and the number of items."""
     if isinstance(items, np.ndarray):
         items = items.tolist()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -255,7 +254,7 @@ def grid_mean(dimension: int, accuracy: float, rho: float, beta: float) -> Known
     return KnownMeanDesign(accuracy, rho, beta, rows, dimension, "grid", cell / math.sqrt(rows))
 
 
-def covariance_argument(covariance: Any, dimension: int, *, of: str) -> list[list[float]]:
+def covariance_argument(covariance: object, dimension: int, *, of: str) -> list[list[float]]:
     """The lower Cholesky factor of a covariance, by exactly rounded sums: the same bits on every machine."""
     expected = f"a positive definite matrix of {dimension} × {dimension} numbers (a number for one column)"
     try:

@@ -155,7 +155,7 @@ def plan_littlestone(
 
 
 def class_argument(
-    classes: Any, dimension: Any, hypotheses: Any, *, of: str
+    classes: npt.ArrayLike | None, dimension: object, hypotheses: object, *, of: str
 ) -> tuple[int, int | None, int | None]:
     """The dimension of the class, and how many hypotheses and points it has if that is known."""
     if classes is not None:
@@ -429,10 +429,10 @@ def learn_littlestone_rows(
     *,
     rho: float,
     beta: float,
-    classes: Any = None,
+    classes: npt.ArrayLike | None = None,
     accuracy: float | None = None,
-    dimension: Any = None,
-    hypotheses: Any = None,
+    dimension: int | None = None,
+    hypotheses: int | None = None,
     method: LittlestoneMethod = "best",
     list_rows: int | None = None,
     list_size: int | None = None,

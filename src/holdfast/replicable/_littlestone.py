@@ -8,8 +8,6 @@ class of that dimension.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -105,7 +103,7 @@ class StandardOptimal:
 class Shatter:
     """A finite class over finitely many points, and the Littlestone dimension of its parts."""
 
-    def __init__(self, classes: Any, *, of: str) -> None:
+    def __init__(self, classes: npt.ArrayLike, *, of: str) -> None:
         expected = "a table of 0 and 1, a row for each hypothesis and a column for each point"
         try:
             table = np.asarray(classes, dtype=np.float64)

@@ -285,7 +285,7 @@ class Domain:
         return size if key >= 0 else -size
 
 
-def domain_argument(domain: Any, bounds: Any, resolution: Any, *, of: str, by: str) -> Domain:
+def domain_argument(domain: object, bounds: Any, resolution: object, *, of: str, by: str) -> Domain:
     """The listed ``domain``; or the multiples of ``resolution`` within ``bounds``; or every finite float."""
     if domain is not None:
         if bounds is not None or resolution is not None:

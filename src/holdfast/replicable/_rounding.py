@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +32,7 @@ __all__ = [
 ]
 
 
-def snap(values: Any, width: Any, offsets: Any) -> Floats:
+def snap(values: npt.ArrayLike, width: npt.ArrayLike, offsets: npt.ArrayLike) -> Floats:
     """The centre of each value's cell; cells of ``width`` begin at ``offsets``·``width`` + whole widths.
 
     Guarantee: for ``offsets`` uniform on (0, 1), two values v1 and v2 get different centres with probability
@@ -45,14 +44,14 @@ def snap(values: Any, width: Any, offsets: Any) -> Floats:
     >>> snap([0.26, 0.27, 0.4], 0.25, 0.5).tolist()
     [0.25, 0.25, 0.5]
     """
-    values, width, offsets = (np.asarray(part, dtype=np.float64) for part in (values, width, offsets))
-    cells = np.floor(values / width - offsets)
+    numbers, widths, shifts = (np.asarray(part, dtype=np.float64) for part in (values, width, offsets))
+    cells = np.floor(numbers / widths - shifts)
     # From the cell alone, so that every value of a cell gives the same bits.
-    centres: Floats = (cells + (offsets + 0.5)) * width
+    centres: Floats = (cells + (shifts + 0.5)) * widths
     return centres
 
 
-def round_to_grid(values: Any, width: Any, tape: Tape) -> Floats:
+def round_to_grid(values: npt.ArrayLike, width: npt.ArrayLike, tape: Tape) -> Floats:
     """Values rounded to a grid of ``width`` whose offsets, one for each coordinate, come from the tape.
 
     Guarantee: as :func:`snap`, independently for each coordinate.

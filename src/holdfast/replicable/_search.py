@@ -203,16 +203,18 @@ class ReplicableSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[mis
         return self.best_estimator_.predict(X)
 
     @available_if(_winner_has("predict_proba"))  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> Any:  # noqa: N803
+    def predict_proba(self, X: npt.ArrayLike) -> npt.NDArray[Any]:  # noqa: N803
         """The winner's probabilities."""
         check_is_fitted(self, "best_estimator_")
-        return self.best_estimator_.predict_proba(X)
+        probabilities: npt.NDArray[Any] = self.best_estimator_.predict_proba(X)
+        return probabilities
 
     @available_if(_winner_has("decision_function"))  # type: ignore[untyped-decorator]
-    def decision_function(self, X: Any) -> Any:  # noqa: N803
+    def decision_function(self, X: npt.ArrayLike) -> npt.NDArray[Any]:  # noqa: N803
         """The winner's decision values."""
         check_is_fitted(self, "best_estimator_")
-        return self.best_estimator_.decision_function(X)
+        decisions: npt.NDArray[Any] = self.best_estimator_.decision_function(X)
+        return decisions
 
     def score(self, X: npt.ArrayLike, y: npt.ArrayLike) -> float:  # noqa: N803
         """The winner's own score.

@@ -404,7 +404,7 @@ class Tape:
         return (Tape.parse, (str(self),))
 
 
-def tape_argument(tape: Any, *, of: str) -> Tape:
+def tape_argument(tape: object, *, of: str) -> Tape:
     """Return ``tape`` if it is one; a seed alone is refused, so that nobody shares coins by accident."""
     if not isinstance(tape, Tape):
         raise InvalidArgument("tape", "a Tape, such as Tape('study-7')", tape, of=of)

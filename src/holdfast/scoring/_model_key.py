@@ -28,7 +28,7 @@ import numpy as np
 from joblib.hashing import NumpyHasher
 
 
-def model_key(model: Any) -> str | None:
+def model_key(model: object) -> str | None:
     """A digest of a model as it is now; None if it has no digest that is the same twice.
 
     Guarantee: models with the same digest hold equal values and run the same code of the caller's own (up to

@@ -74,7 +74,7 @@ class Model:
             return None
 
 
-def copied(model: Any) -> Any:
+def copied(model: object) -> Any:
     """A copy of a model; the model itself if it cannot be copied."""
     try:
         return copy.deepcopy(model)
@@ -82,7 +82,7 @@ def copied(model: Any) -> Any:
         return model
 
 
-def output_of(model: Any, metric: str) -> str:
+def output_of(model: object, metric: str) -> str:
     """The method of a model that is scored."""
     needs = METRICS[metric].needs
     wanted = {
@@ -104,7 +104,7 @@ def output_of(model: Any, metric: str) -> str:
     return output
 
 
-def require_fitted(model: Any) -> None:
+def require_fitted(model: object) -> None:
     """Refuse a class in place of a model, and a model of scikit-learn that was not fitted."""
     if isinstance(model, type):
         raise QueryRejected(f"Give a fitted model; {model.__name__} is a class: {model.__name__}().fit(…).")
@@ -123,7 +123,7 @@ def require_fitted(model: Any) -> None:
             ) from None
 
 
-def features_of(model: Any, target: str, protected: Part) -> tuple[str, ...] | None:
+def features_of(model: object, target: str, protected: Part) -> tuple[str, ...] | None:
     """The columns that a model was fitted on, if it says so."""
     names = getattr(model, "feature_names_in_", None)
     if names is None:
@@ -143,7 +143,7 @@ def features_of(model: Any, target: str, protected: Part) -> tuple[str, ...] | N
     return features
 
 
-def positive_class(model: Any, target: str, protected: Part, wanted: Any) -> Any:
+def positive_class(model: object, target: str, protected: Part, wanted: object) -> Any:
     """The label whose probability is scored: the label that is ``wanted``, else the second of two classes.
     That is 1 of 0 and 1, True of False and True, and the later of two texts. None if a model names no
     classes."""
@@ -174,12 +174,12 @@ def positive_class(model: Any, target: str, protected: Part, wanted: Any) -> Any
     return chosen.item() if isinstance(chosen, np.generic) else chosen
 
 
-def quoted(label: Any) -> str:
+def quoted(label: object) -> str:
     return repr(label.item() if isinstance(label, np.generic) else label)
 
 
 def require_kind(
-    predictions: NDArray[Any], target: str, metric: str, part: Part, positive: Any = None
+    predictions: NDArray[Any], target: str, metric: str, part: Part, positive: object = None
 ) -> None:
     """Refuse predictions that could never equal the target, because they are of another kind."""
     kind, stored = kind_of_values(predictions), part.rows.schema[target].kind

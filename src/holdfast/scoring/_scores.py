@@ -251,17 +251,17 @@ def compare_question(first: ScoreQuestion, second: ScoreQuestion) -> ComparedQue
 
 
 def score_question(
-    predictions: Any,
+    predictions: object,
     *,
     target: str,
     metric: str,
-    guess: Any,
+    guess: object,
     name: str | None,
     protected: Part,
     training: Part | None = None,
     cv: int | None = None,
-    bounds: Any = None,
-    positive: Any = None,
+    bounds: object = None,
+    positive: object = None,
 ) -> ScoreQuestion:
     """The question behind ``guard.score``. The same predictions, or a model with the same content, are the
     same question, whatever their names are."""
@@ -291,9 +291,9 @@ def scale_of(
     protected: Part,
     training: Part | None,
     *,
-    bounds: Any = None,
-    positive: Any = None,
-    classes: Any = None,
+    bounds: object = None,
+    positive: object = None,
+    classes: object = None,
 ) -> Scale:
     """Which labels or numbers are scored: as the caller says, else as the model and the training part
     show."""

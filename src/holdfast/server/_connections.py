@@ -170,7 +170,7 @@ class Connections:
         self._by_address: Counter[str] = Counter()
         self._watch: asyncio.Task[None] | None = None
 
-    def enter(self, connection: Any, address: str) -> bool:
+    def enter(self, connection: object, address: str) -> bool:
         """Add a new connection; False if there is no room for it."""
         if self._of(address) >= self.limits.connections_per_address:
             return False
@@ -184,7 +184,7 @@ class Connections:
             self._watch = asyncio.get_running_loop().create_task(self._look_after())
         return True
 
-    def leave(self, connection: Any) -> None:
+    def leave(self, connection: object) -> None:
         """Remove a connection that has ended."""
         address = self._open.pop(connection, None)
         if address is not None:

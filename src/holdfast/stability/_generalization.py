@@ -371,7 +371,7 @@ def printed_bayesian(epsilon: float, n: float, beta: float, *, of: str) -> MaxIn
 
 
 def printed_approximate(
-    epsilon: float, delta: float, n: float, beta: float, c: Any, big_c: Any, *, of: str
+    epsilon: float, delta: float, n: float, beta: float, c: object, big_c: object, *, of: str
 ) -> MaxInformation:
     """SIS Lemma 3.11: nC(ε² + √(δ/ε)) + 6tε√n bits at β = e^{−t²/2} + cn√(δ/ε), with the caller's c and C."""
     by = "SIS Lemma 3.11"

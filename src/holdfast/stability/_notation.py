@@ -70,7 +70,7 @@ _BY_ALIAS |= {node.type.__name__.lower(): node for node in NODES.values() if nod
 _WRITTEN = re.compile(r"\s*([A-Za-z][A-Za-z _-]*?)\s*\((.*)\)\s*", re.DOTALL)
 
 
-def node_named(name: Any, *, argument: str, of: str) -> Node:
+def node_named(name: object, *, argument: str, of: str) -> Node:
     """The node meant by a name or by a class."""
     if isinstance(name, type):
         for node in NODES.values():
@@ -83,7 +83,7 @@ def node_named(name: Any, *, argument: str, of: str) -> Node:
     raise InvalidArgument(argument, "one of " + ", ".join(NODES), name, of=of)
 
 
-def node_of(notion: Any, *, argument: str, of: str) -> Node:
+def node_of(notion: object, *, argument: str, of: str) -> Node:
     """The node a notion belongs to."""
     for node in NODES.values():
         if type(notion) is node.type and getattr(notion, "kind", "") == node.kind:

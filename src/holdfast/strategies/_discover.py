@@ -175,7 +175,7 @@ def claim_level(account: Account, rate: float) -> float:
     return -math.log(rate) + weights.nats(account.steps + 1) + account.spent - math.log1p(before)
 
 
-def whole_rate(rate: Any) -> float:
+def whole_rate(rate: object) -> float:
     """A rate in whole millionths, rounded down. The book keeps it so, and compares it so."""
     return math.floor(checks.real(rate, "rate", "[1e-6, 1)", of="Guard.discover") * 1e6 + 1e-6) / 1e6
 
