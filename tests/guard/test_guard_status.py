@@ -63,7 +63,7 @@ def on_book(name, book):
     account = opened(name)._opened
     session = Session(book, Account(account.session.account.failure), {})
     guard = Guard.__new__(Guard)
-    guard._take(replace(account, session=session, book=book), assumed=True)
+    guard._use_account(replace(account, session=session, book=book), assumed=True)
     return guard
 
 

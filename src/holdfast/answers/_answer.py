@@ -13,7 +13,7 @@ from holdfast.errors import HoldfastError
 from holdfast.ledger import Receipt
 from holdfast.records import Record, amount, framed_html, interval_words, plain, show
 
-# The fields of a preview that are infinite when the service says null.
+# Fields of a preview that may be infinite. JSON has null for that.
 _PRICES = ("cell", "if_confirmed", "if_surprised", "at_most")
 # An interval that covers a larger part of the range than this says nothing useful.
 _NOTHING = 0.8
@@ -84,9 +84,9 @@ class Answer(Record):
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain values, the question as text."""
-        shown = self._visible() | {"query": str(self.query)}
+        fields = self._visible() | {"query": str(self.query)}
         return {
-            **{name: plain(value) for name, value in shown.items()},
+            **{name: plain(value) for name, value in fields.items()},
             "certificate": self.certificate.to_dict(),
             "notes": list(self.notes),
             "receipt": None if self.receipt is None else self.receipt.to_dict(),
@@ -192,7 +192,7 @@ class Preview(Record):
 
     @property
     def expected_half_width(self) -> float:
-        """The half-width to expect, the cell included; infinite if nothing can be said beforehand."""
+        """The half-width to expect, the cell included; infinite if nothing is known beforehand."""
         return self.half_width
 
     def to_dict(self) -> dict[str, Any]:
@@ -212,9 +212,11 @@ class Preview(Record):
         if not self.allowed:
             return f"{self.query}: would be refused. {self.why}".rstrip()
         guess, interval = interval_words(self.guess, self.low, self.high)
-        shown = f"guess {guess}; if confirmed, {interval};"
-        alone = f"{self.width_alone} for"
-        words = f"{self.query}: {alone if self.width_alone else shown} {self.prices}{self._warning}"
+        if self.width_alone:
+            expected = f"{self.width_alone} for"
+        else:
+            expected = f"guess {guess}; if confirmed, {interval};"
+        words = f"{self.query}: {expected} {self.prices}{self._warning}"
         return f"{words}. {self.why}" if self.why else words
 
     def _repr_html_(self) -> str:
@@ -369,8 +371,8 @@ class Certificate(Record):
     def from_dict(cls, values: Mapping[str, Any]) -> Certificate:
         """The certificate that :meth:`to_dict` wrote, from ``values``. Entries that this version does not
         know are ignored, and sentences that a brief form leaves out are empty."""
-        left_out = {"statement": "", "theorem": "", "numbers": {}, "checked": (), "assumed": ()}
-        return cls._from_plain({**left_out, **values})
+        defaults = {"statement": "", "theorem": "", "numbers": {}, "checked": (), "assumed": ()}
+        return cls._from_plain({**defaults, **values})
 
     def __str__(self) -> str:
         lines = [self.statement, f"Theorem: {self.theorem}."]

@@ -48,11 +48,13 @@ def answers_html(answers: Iterable[Answer], first: int = 1) -> str:
 
 def _cells(number: int, answer: Answer) -> tuple[str, ...]:
     value, interval = interval_words(answer.value, answer.low, answer.high)
-    if answer.guess != answer.guess:
+    if math.isnan(answer.guess):
         guess = "none"
     else:
-        shown = interval_words(answer.guess, answer.low, answer.high)[0]
-        guess = f"{shown}, confirmed" if answer.confirmed else f"<b>{shown}, a surprise</b>"
+        number_of_guess = interval_words(answer.guess, answer.low, answer.high)[0]
+        guess = (
+            f"{number_of_guess}, confirmed" if answer.confirmed else f"<b>{number_of_guess}, a surprise</b>"
+        )
     question = f"<code>{html.escape(str(answer.query))}</code>"
     cost = amount(answer.cost, answer.unit)
     interval, cost = (text.replace(" ", "&nbsp;") for text in (interval, cost))

@@ -24,8 +24,8 @@ def group_label(value: Any) -> str:
     """How a table shows a value of its groups: whole numbers as such, and a missing value as null."""
     if value is None:
         return "null"
-    whole = isinstance(value, float) and value.is_integer()
-    return str(int(value) if whole else value)
+    is_whole = isinstance(value, float) and value.is_integer()
+    return str(int(value) if is_whole else value)
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,9 +64,9 @@ class Table(Record):
 
     def __getitem__(self, group: Any) -> Answer:
         """The answer about one group, by its value, or by its two values."""
-        listed = group if isinstance(group, tuple) else (group,)
-        wanted = tuple(map(group_label, listed))
-        answer = next((row.answer for row in self.rows if row.group == wanted), None)
+        values = group if isinstance(group, tuple) else (group,)
+        labels = tuple(map(group_label, values))
+        answer = next((row.answer for row in self.rows if row.group == labels), None)
         if answer is None:
             raise KeyError(group)
         return answer
@@ -168,16 +168,16 @@ class Curve(Record):
 
     def at(self, t: float) -> Interval:
         """The share of rows that is at most ``t``."""
-        before = [low for point, low in zip(self.points, self.low, strict=True) if point <= t]
-        after = [high for point, high in zip(self.points, self.high, strict=True) if point >= t]
-        return Interval(before[-1] if before else 0.0, after[0] if after else 1.0)
+        lows = [low for point, low in zip(self.points, self.low, strict=True) if point <= t]
+        highs = [high for point, high in zip(self.points, self.high, strict=True) if point >= t]
+        return Interval(lows[-1] if lows else 0.0, highs[0] if highs else 1.0)
 
     def histogram(self, bins: int | Sequence[float] = 10) -> Table:
         """The share of rows in each bin, read off the curve at no cost. ``bins`` is their number, over what
         the training part shows, or their edges."""
-        asked = self.answer.query
-        assert not isinstance(asked, str)  # A curve always has a question in the query language.
-        query = queries.histogram(asked.expression, bins, where=asked.where, nulls=asked.nulls)
+        cdf = self.answer.query
+        assert not isinstance(cdf, str)  # A curve always has a question in the query language.
+        query = queries.histogram(cdf.expression, bins, where=cdf.where, nulls=cdf.nulls)
         edges = _edges_of(query.bins or 10, self.points)
         ends = [self.at(edge) for edge in edges]
         rows = []

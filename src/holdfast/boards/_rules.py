@@ -202,7 +202,7 @@ class PreparedComparison:
 
     @staticmethod
     def _values(question: ScoreQuestion, part: Part) -> NDArray[np.float64]:
-        return question.values(part).kept().x
+        return question.values(part).entering().x
 
     def _above_start(self, right: int, rows: int) -> int | None:
         """The steps from the start to the exact lower bound of a share: one side of an interval with twice

@@ -89,7 +89,7 @@ def _read(
         question, shape, lambda: _aggregate(shape, database.dialect), with_unit=shape.units
     )
     # A database returns groups in any order. They are sorted, so floats computed from them are always equal.
-    return sorted(_whole(cell, shape) for cell in database.ask(statement, numbers))
+    return sorted(_all_numbers(cell, shape) for cell in database.ask(statement, numbers))
 
 
 def _whole_number(name: str, mark: int) -> Any:
@@ -133,8 +133,8 @@ def _aggregate(shape: _Shape, dialect: Dialect) -> Any:
     if not shape.units:
         places = {f"place{mark}": _place(values[f"units{mark}"], mark) for mark in range(shape.values)}
         values = dialect.stage(values.mutate(**places))
-    grouped = values.group_by(*apart, *places).aggregate(**_wanted(values, shape, dialect))
-    return grouped.select(*(["group"] if shape.grouped else []), *_kept(shape))
+    grouped = values.group_by(*apart, *places).aggregate(**_aggregates(values, shape, dialect))
+    return grouped.select(*(["group"] if shape.grouped else []), *_names_of(shape))
 
 
 def _outside(values: Any, names: Sequence[str]) -> Any:
@@ -162,34 +162,34 @@ def _place(units: Any, mark: int) -> Any:
     return ibis.least(from_start >> _whole_number("bits", mark).cast("int32"), _whole_number("last", mark))
 
 
-def _kept(shape: _Shape) -> tuple[str, ...]:
-    kept = [
+def _names_of(shape: _Shape) -> tuple[str, ...]:
+    names = [
         name
         for name in _NAMES
         if (shape.values == 2 or "z" not in name) and not (shape.units and "_" in name)
     ]
-    return (*kept, *(["outside"] if shape.clips else []))
+    return (*names, *(["outside"] if shape.clips else []))
 
 
-def _wanted(values: Any, shape: _Shape, dialect: Dialect) -> dict[str, Any]:
+def _aggregates(values: Any, shape: _Shape, dialect: Dialect) -> dict[str, Any]:
     x = values.units0
-    wanted = {"rows": values.count(), "x": dialect.whole_sum(x), "xx": dialect.whole_sum(x * x)}
+    columns = {"rows": values.count(), "x": dialect.whole_sum(x), "xx": dialect.whole_sum(x * x)}
     if not shape.units:
-        wanted |= {"least_x": x.min(), "greatest_x": x.max()}
+        columns |= {"least_x": x.min(), "greatest_x": x.max()}
     if shape.clips:
-        wanted["outside"] = values.outside.sum()
+        columns["outside"] = values.outside.sum()
     if shape.values == 2:
         z = values.units1
-        wanted |= {"z": dialect.whole_sum(z), "xz": dialect.whole_sum(x * z), "zz": dialect.whole_sum(z * z)}
+        columns |= {"z": dialect.whole_sum(z), "xz": dialect.whole_sum(x * z), "zz": dialect.whole_sum(z * z)}
         if not shape.units:
-            wanted |= {"least_z": z.min(), "greatest_z": z.max()}
-    return wanted
+            columns |= {"least_z": z.min(), "greatest_z": z.max()}
+    return columns
 
 
-def _whole(cell: Sequence[Any], shape: _Shape) -> tuple[int, ...]:
+def _all_numbers(cell: Sequence[Any], shape: _Shape) -> tuple[int, ...]:
     """The numbers of one cell in their order, with zeros for those that the question does not have."""
     listed = [int(value) for value in cell]
     group = listed.pop(0) if shape.grouped else 0
-    named = dict(zip(_kept(shape), listed, strict=True))
+    named = dict(zip(_names_of(shape), listed, strict=True))
     outside = (named["outside"],) if shape.clips else ()
     return (group, *(named.get(name, 0) for name in _NAMES), *outside)

@@ -421,8 +421,8 @@ class DuckDB(Database):
         return self.dialect.quoted(name)
 
     def ask(self, statement: Statement, numbers: Mapping[str, float]) -> list[tuple[Any, ...]]:
-        given = {name: numbers[name] for name in statement.names}
-        return self._in_time(lambda: list(self._execute(statement.text, given)))
+        own_numbers = {name: numbers[name] for name in statement.names}
+        return self._in_time(lambda: list(self._execute(statement.text, own_numbers)))
 
     def _execute(
         self, statement: str, numbers: Mapping[str, float] | None = None

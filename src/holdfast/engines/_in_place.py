@@ -46,8 +46,8 @@ def open_table(table: Any, backend: Any, *, hidden: Collection[str] = ()) -> Row
     columns, clean, with_nan = {}, [], []
     for name, dtype in database.types(table).items():
         if name not in hidden:
-            written, storage = dialect.clean(name, dtype)
-            clean.append(f"{written} AS {dialect.quoted(name)}")
+            sql, storage = dialect.clean(name, dtype)
+            clean.append(f"{sql} AS {dialect.quoted(name)}")
             with_nan.append(dialect.quoted(name) if dtype.is_floating() else clean[-1])
             nullable = None if dtype.nullable else False
             columns[name] = Column(

@@ -232,10 +232,10 @@ def polars_rows(frame: Any, places: Any, public: Collection[str] = ()) -> Any:
     chosen = frame[places]
     columns = []
     for name, dtype in frame.schema.items():
-        kept = dtype if name in public else _without_categories(dtype)
+        own_type = dtype if name in public else _without_categories(dtype)
         plain = chosen[name].cast(_without_categories(dtype))
         values = _arrow_values(_chunked(plain.to_arrow()), np.arange(len(places)))
-        columns.append(pl.Series(name, pl.from_arrow(values)).cast(kept))
+        columns.append(pl.Series(name, pl.from_arrow(values)).cast(own_type))
     return pl.DataFrame(columns)
 
 
@@ -373,7 +373,7 @@ def _pandas_nullable(frame: Any) -> dict[str, bool | None]:
     """Whether values of each column can be missing. People choose a masked type (``Int64``, ``Float64``,
     ``boolean``) because values are missing."""
     masked = {"BooleanDtype", "Float32Dtype", "Float64Dtype"} | {
-        f"{u}Int{b}Dtype" for u in ("", "U") for b in (8, 16, 32, 64)
+        f"{sign}Int{bits}Dtype" for sign in ("", "U") for bits in (8, 16, 32, 64)
     }
     return {
         name: True if type(dtype).__name__ in masked else _numpy_nullable(dtype)

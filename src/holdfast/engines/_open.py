@@ -67,8 +67,8 @@ _COLUMNS = {
     "FLOAT": Column("number", "float32"),
     "DOUBLE": Column("number", "float64"),
     **{
-        f"{u}{name}": Column("number", f"{u.lower()}{kind}")
-        for u in ("", "U")
+        f"{sign}{name}": Column("number", f"{sign.lower()}{kind}")
+        for sign in ("", "U")
         for name, kind in _WHOLE.items()
     },
     "DATE": Column("date", "date"),
@@ -78,7 +78,7 @@ _COLUMNS = {
     "TIMESTAMP_NS": Column("date", "timestamp(9)"),
 }
 
-_WANTED = (
+_ACCEPTED = (
     "a pandas, polars or pyarrow table, a dict of arrays, an ibis table, database://address#table, or the "
     "path of a CSV or Parquet file"
 )
@@ -166,14 +166,15 @@ def _clean(name: str, dtype: str) -> str:
     return column
 
 
-def open_path(path: str, wanted: str) -> Rows:
-    """Open a CSV or Parquet file, a glob, or the address of one; ``wanted`` says what else could be given."""
+def open_path(path: str, accepted: str) -> Rows:
+    """Open a CSV or Parquet file, a glob, or the address of one. ``accepted`` says what else could be
+    given."""
     import duckdb
 
     lower = path.lower()
     if not lower.endswith(_PARQUET + _CSV):
         raise QueryRejected(
-            f"Cannot tell what {path!r} is; give {wanted} (ending in {', '.join(_PARQUET + _CSV[:3])})."
+            f"Cannot tell what {path!r} is; give {accepted} (ending in {', '.join(_PARQUET + _CSV[:3])})."
         )
     if "://" not in path and not (Path(path).exists() or glob.glob(path, recursive=True)):
         raise QueryRejected(f"There is no file {path!r}; check the path (from {str(Path.cwd())!r}).")
@@ -347,12 +348,12 @@ def open_rows(data: TableLike, *, public_categories: bool | Collection[str] = Fa
     """
     if isinstance(data, (str, Path)):
         text = os.path.expanduser(data)
-        return open_url(text) if is_database(text) else open_path(text, _WANTED)
+        return open_url(text) if is_database(text) else open_path(text, _ACCEPTED)
     data = collected(data)
     source = source_of(data)
     if source is None:
         raise QueryRejected(
-            f"Cannot open {type(data).__module__}.{type(data).__name__} as a table; give {_WANTED}."
+            f"Cannot open {type(data).__module__}.{type(data).__name__} as a table; give {_ACCEPTED}."
         )
     reject_columns(source.names(data))
     if source.native is IBIS and (backend := backend_of(data)) is not None:

@@ -119,12 +119,12 @@ class Postgres(Dialect):
     def power(self, base: Any, exponent: Any) -> Any:
         plain = base**exponent
         size = exponent.abs()
-        kept = cases(
+        clipped_exponent = cases(
             (exponent > exact(1e300), exact(1e300)),
             (exponent < exact(-1e300), exact(-1e300)),
             else_=exponent,
         )
-        logarithm = kept * base.abs().ln()
+        logarithm = clipped_exponent * base.abs().ln()
         half = exponent * exact(0.5)
         odd = (size < exact(2.0**53)) & (self.floor(half) != half)
         return cases(

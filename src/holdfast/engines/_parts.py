@@ -68,19 +68,19 @@ def split_rows(rows: Rows, train: Mask, protected: Mask) -> tuple[Rows, Rows]:
     if not isinstance(rows._database, DuckDB):
         return split_rows(rows.stored(), train, protected)
     copy = rows._native.copy
-    held = None
+    copied = None
     if rows._held is not None and copy is not None:
-        held = copy(rows._held, np.flatnonzero(train), rows.public_categories)
+        copied = copy(rows._held, np.flatnonzero(train), rows.public_categories)
     if rows._in_memory is not None:
-        training, rest = (rows._in_memory.filter(pa.array(mask)) for mask in (train, protected))
-        return store(training, rows.schema, rows._native, held), store(rest, rows.schema, rows._native)
+        training, others = (rows._in_memory.filter(pa.array(mask)) for mask in (train, protected))
+        return store(training, rows.schema, rows._native, copied), store(others, rows.schema, rows._native)
     database, mark = rows._database, _unused(rows)
     database.lend("part", pa.table({mark: train.astype(np.int8) + 2 * protected.astype(np.int8)}))
     chosen = f'SELECT "rows".* FROM {rows._source} AS "rows" POSITIONAL JOIN "part" WHERE "part"."{mark}" = '
-    seen = store(database.arrow(f"{chosen} 1"), rows.schema, rows._native, held)
-    kept = store(database.arrow(f"{chosen} 2"), rows.schema, rows._native)
+    training_rows = store(database.arrow(f"{chosen} 1"), rows.schema, rows._native, copied)
+    protected_rows = store(database.arrow(f"{chosen} 2"), rows.schema, rows._native)
     database.take_back("part")
-    return seen, kept
+    return training_rows, protected_rows
 
 
 def rows_at(rows: Rows, chosen: Mask) -> Rows:
@@ -192,8 +192,8 @@ def split_by_key(
             f"The column {key!r} is neither text nor whole numbers, and its digits differ between databases; "
             "split by another one."
         )
-    kept = [name for name in rows.columns if name != key]
-    if not kept:
+    others = [name for name in rows.columns if name != key]
+    if not others:
         raise QueryRejected(f"Besides {key!r}, which the rows are split by, there is no column to ask about.")
     dialect = rows._database.dialect
     mark = dialect.marked(dialect.quoted(key), f"{int(seed)} ")
@@ -203,7 +203,7 @@ def split_by_key(
 
     training = some(1.0)
     unit = key if in_units else None
-    return _parts(rows, rows._name, (training, f"NOT ({training})"), kept, some, unit)
+    return _parts(rows, rows._name, (training, f"NOT ({training})"), others, some, unit)
 
 
 def _parts(

@@ -25,9 +25,9 @@ _AT_ONCE = 1 << 16
 _DENSE = 4
 _WHOLE_FLOATS = 2**53
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-_LONGEST_MEANT = 40
+_LONGEST_WITH_MEANING = 40
 _TRUTH = {"true": 1, "false": 0}
-_NOTHING = frozenset(("", "nan", "none", "null", "nat", "<na>"))
+_MISSING_TEXTS = frozenset(("", "nan", "none", "null", "nat", "<na>"))
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _FIRST = frozenset("+-.0123456789")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -80,8 +80,8 @@ def numbering_of(rows: Rows) -> tuple[str, ...]:
     if not whole or not rows.count:
         return ()
     quoted = [rows._database.dialect.quoted(name) for name in whole]
-    wanted = ", ".join(f"min({name}), max({name}), count(DISTINCT {name})" for name in quoted)
-    (facts,) = rows._database.run(f"SELECT {wanted} FROM {rows._source} AS numbered")
+    aggregates = ", ".join(f"min({name}), max({name}), count(DISTINCT {name})" for name in quoted)
+    (facts,) = rows._database.run(f"SELECT {aggregates} FROM {rows._source} AS numbered")
     return tuple(
         name
         for name, least, greatest, different in zip(whole, facts[0::3], facts[1::3], facts[2::3], strict=True)
@@ -158,13 +158,13 @@ def _of_moments(column: Any, kind: Any) -> tuple[Digests, Digests]:
 
     if pa.types.is_date32(kind):
         seconds = np.asarray(pc.fill_null(column.cast(pa.int32()), 0)).astype(np.int64) * 86_400
-        rest = np.zeros_like(seconds)
+        nanoseconds = np.zeros_like(seconds)
     else:
         per = _PER_SECOND[kind.unit]
         units = np.asarray(pc.fill_null(column.cast(pa.int64()), 0))
         seconds = units // per
-        rest = (units - seconds * per) * (10**9 // per)
-    return seconds.view("<u8").copy(), (_MOMENT + (rest.astype("<u8") << np.uint64(8))).astype("<u8")
+        nanoseconds = (units - seconds * per) * (10**9 // per)
+    return seconds.view("<u8").copy(), (_MOMENT + (nanoseconds.astype("<u8") << np.uint64(8))).astype("<u8")
 
 
 def _of_text(column: Any, key: bytes) -> tuple[Digests, Digests]:
@@ -179,13 +179,13 @@ def _of_text(column: Any, key: bytes) -> tuple[Digests, Digests]:
 
 
 def _text(text: str, key: bytes) -> bytes:
-    words = _meant(text) if len(text) <= _LONGEST_MEANT else None
+    words = _words_meant_by(text) if len(text) <= _LONGEST_WITH_MEANING else None
     if words is not None:
         return b"".join(word.to_bytes(8, "little") for word in words)
     return hashlib.blake2b(text.encode(errors="surrogatepass"), key=key, digest_size=16).digest()
 
 
-def _meant(text: str) -> tuple[int, int] | None:
+def _words_meant_by(text: str) -> tuple[int, int] | None:
     """The two words of a text that means a number, a truth value, a moment or nothing; None for others."""
     if text[:1] in _FIRST:
         if _NUMBER.fullmatch(text):
@@ -194,7 +194,7 @@ def _meant(text: str) -> tuple[int, int] | None:
     plain = text.lower()
     if plain in _TRUTH:
         return _number(_TRUTH[plain])
-    return (0, _MISSING) if plain in _NOTHING else None
+    return (0, _MISSING) if plain in _MISSING_TEXTS else None
 
 
 def _moment(text: str) -> tuple[int, int] | None:
@@ -228,7 +228,7 @@ def content_of(rows: Rows) -> bytes:
         table = rows.keep_in_memory()
     else:
         table = rows._database.arrow(
-            f"SELECT {plain_columns(rows, rows.columns)} FROM {rows._source} AS wanted", rows.schema
+            f"SELECT {plain_columns(rows, rows.columns)} FROM {rows._source} AS listed", rows.schema
         )
     whole = hashlib.sha256()
     for column in table.columns:
@@ -242,17 +242,17 @@ def plain_columns(rows: Rows, names: Collection[str]) -> str:
     quoted, types = rows._database.dialect.quoted, {}
     if any(rows.schema[name].kind == "other" for name in names):
         types = {name: dtype for name, dtype, *_ in rows._database.run(f"DESCRIBE {rows._source}")}
-    wanted = []
+    listed = []
     for name in names:
         if rows.schema[name].zoned:
-            wanted.append(f"epoch_us({quoted(name)}) AS {quoted(name)}")
+            listed.append(f"epoch_us({quoted(name)}) AS {quoted(name)}")
         elif rows.schema[name].kind != "other":
-            wanted.append(quoted(name))
+            listed.append(quoted(name))
         elif types[name] == "TIMESTAMP WITH TIME ZONE":
-            wanted.append(f"epoch_us({quoted(name)}) AS {quoted(name)}")
+            listed.append(f"epoch_us({quoted(name)}) AS {quoted(name)}")
         else:
-            wanted.append(f"CAST({quoted(name)} AS VARCHAR) AS {quoted(name)}")
-    return ", ".join(wanted)
+            listed.append(f"CAST({quoted(name)} AS VARCHAR) AS {quoted(name)}")
+    return ", ".join(listed)
 
 
 def _digest(column: Any) -> bytes:
@@ -275,9 +275,9 @@ def _digest(column: Any) -> bytes:
         plain = chunk.cast(_plain(kind))
         numbers = np.asarray(pc.if_else(missing, pa.scalar(0, plain.type), plain))
         if pa.types.is_temporal(kind):
-            seconds, rest = _moments(numbers.astype(np.int64), kind)
+            seconds, nanoseconds = _moments(numbers.astype(np.int64), kind)
             values.update(seconds)
-            further.update(rest)
+            further.update(nanoseconds)
             continue
         if wide:
             further.update(np.ascontiguousarray(numbers).data)

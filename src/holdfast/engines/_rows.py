@@ -1,5 +1,5 @@
-"""Rows in a database: the schema and the count are public, everything else is read by one aggregate a
-question.
+"""The rows of a table, in a database. The schema and the number of rows are public. Everything else is read
+by one aggregate for each question.
 
 After protected rows are sealed, they can be read only inside the clean room. The guard seals its protected
 rows when it is opened, and enters the room once for each paid question. A read from anywhere else is a
@@ -230,33 +230,34 @@ class Rows:
     def statement_of(
         self, question: EngineQuery, shape: Hashable, around: Callable[[], Any], *, with_unit: bool = False
     ) -> Statement:
-        """The statement of a ``question``: its own expressions, inside what ``around`` makes for their
-        ``shape``; if ``with_unit``, with the unit of each row.
+        """The statement of a ``question``. ``around`` makes the expression around the question's own
+        expressions, which have this ``shape``. With ``with_unit`` the statement also reads the unit of each
+        row.
 
-        It is compiled once for all questions that differ in the numbers they compare with: compiling takes
-        longer than a small question.
+        It is compiled once for all questions that differ only in the numbers that columns are compared with:
+        compiling takes longer than a small question.
         """
         unit = self.unit if with_unit else None
         columns = tuple(self.schema.columns[name] for name in sorted(question.reads))
-        here = (self._name, columns, self._database.dialect, unit, shape)
-        statement: Statement | None = question.statements.get(here)
+        place = (self._name, columns, self._database.dialect, unit, shape)
+        statement: Statement | None = question.statements.get(place)
         if statement is None:
             key = (question.pattern, self.read_by(question), unit, shape)
             statement = self.compiled(
                 key,
                 lambda: self._database.around(self.values_tree(question, unit), shape, around),
             )
-            question.statements[here] = statement
+            question.statements[place] = statement
         return statement
 
     def compiled(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """The result of ``make``, cached by a ``key``."""
-        kept = self._compiled.get(key)
-        if kept is None:
+        compiled = self._compiled.get(key)
+        if compiled is None:
             if len(self._compiled) >= _MOST_COMPILED:
                 self._compiled.clear()
-            kept = self._compiled[key] = make()
-        return kept
+            compiled = self._compiled[key] = make()
+        return compiled
 
     def values_tree(self, question: EngineQuery, unit: str | None = None) -> Any:
         """The own expressions of a ``question`` as a tree of SQL: its value and, if it has a filter, which
@@ -288,10 +289,10 @@ class Rows:
         column, rows = self._database.dialect.quoted("value"), self.count
         if question.counts:
             ((rows,),) = self._database.run(f"SELECT count({column}) FROM ({values}) AS ranked")
-        wanted = _sums.check_ranks(ranks(rows), rows)
-        if not wanted:
+        checked_ranks = _sums.check_ranks(ranks(rows), rows)
+        if not checked_ranks:
             return rows, ()
-        aggregate = self._database.dialect.ranked(column, _sums.fractions_of(wanted, rows))
+        aggregate = self._database.dialect.ranked(column, _sums.fractions_of(checked_ranks, rows))
         ((ranked,),) = self._database.run(f"SELECT {aggregate} FROM ({values}) AS ranked")
         return rows, tuple(ranked)
 
@@ -380,9 +381,9 @@ class Rows:
         row."""
         self.require_readable()
         schema = self.schema.only(columns)
-        chosen = ", ".join(map(self._database.dialect.quoted, columns)) if self.in_database else None
-        wanted = chosen or plain_columns(self, columns)
-        return self._database.arrow(f"SELECT {wanted} FROM {self._source} AS wanted", schema)
+        quoted = ", ".join(map(self._database.dialect.quoted, columns)) if self.in_database else None
+        listed = quoted or plain_columns(self, columns)
+        return self._database.arrow(f"SELECT {listed} FROM {self._source} AS listed", schema)
 
     def native(self) -> Any:
         """The rows as the kind of table that was opened: pandas, polars, pyarrow, dict of arrays or ibis; a
@@ -419,10 +420,10 @@ class Rows:
         if self._in_memory is not None and columns is None and most is None:
             return self._in_memory
         names = self.columns if columns is None else tuple(columns)
-        wanted = ", ".join(map(self._database.dialect.quoted, names))
+        listed = ", ".join(map(self._database.dialect.quoted, names))
         schema = self.schema.only(names)
-        few = "" if most is None else f" LIMIT {int(most)}"
-        return self._database.arrow(f"SELECT {wanted} FROM {self._source} AS wanted{few}", schema)
+        limit = "" if most is None else f" LIMIT {int(most)}"
+        return self._database.arrow(f"SELECT {listed} FROM {self._source} AS listed{limit}", schema)
 
     def keep_in_memory(self) -> Any:
         """All rows as an arrow table, which stays in memory for as long as this object does."""
@@ -550,9 +551,8 @@ class Rows:
         if self._placed is None:
             raise QueryRejected(
                 f"Rows in {self.where or 'memory'} have no fixed order, so they cannot be split by their "
-                "place; "
-                "give a training part with train=, set none aside with training_share=0, or say split_by= a "
-                "column whose values say nothing about the other columns, such as an id."
+                "place; give a training part with train=, set none aside with training_share=0, or say "
+                "split_by= a column whose values say nothing about the other columns, such as an id."
             )
         return split_by_place(self, self._placed, share, seed)
 

@@ -210,14 +210,14 @@ class Shape:
     @property
     def names(self) -> tuple[str, ...]:
         """The columns that the statement returns."""
-        asked = {
+        returned = {
             "passed": self.filtered,
             "present": self.present,
             "total": True,
             "squares": self.squares,
             "outside": self.squares,
         }
-        return tuple(name for name, wanted in asked.items() if wanted)
+        return tuple(name for name, is_returned in returned.items() if is_returned)
 
 
 def shape_of(question: EngineQuery, *, squares: bool, count: int) -> Shape:
@@ -259,23 +259,23 @@ def lowered(value: Any, shape: Shape, dialect: Dialect, mark: str = "") -> dict[
 def clipped(values: Any, shape: Shape, dialect: Dialect, mark: str = "") -> dict[str, Any]:
     """The result of :func:`lowered` for a mean, clipped, beside the unclipped; for a share the condition."""
     value, present = values[f"value{mark}"], f"present{mark}"
-    kept = {f"value{mark}": value, **({present: values[present]} if shape.present else {})}
+    columns = {f"value{mark}": value, **({present: values[present]} if shape.present else {})}
     if shape.kind == "mean":
-        kept[f"clipped{mark}"] = dialect.clipped(value, edge_places(mark))
-    return kept
+        columns[f"clipped{mark}"] = dialect.clipped(value, edge_places(mark))
+    return columns
 
 
 def counted(values: Any, shape: Shape, dialect: Dialect, mark: str = "") -> dict[str, Any]:
     """The whole number for the result of :func:`clipped`, null or 0 for a row without a value. If squares are
     wanted, also whether the value was outside its bounds. For a share, the condition itself."""
     value, present = values[f"value{mark}"], f"present{mark}"
-    kept = {present: values[present]} if shape.present else {}
+    columns = {present: values[present]} if shape.present else {}
     if shape.kind == "share":
-        return {f"units{mark}": value, **kept}
+        return {f"units{mark}": value, **columns}
     edges, inside = edge_places(mark), values[f"clipped{mark}"]
     if shape.squares:
-        kept[f"outside{mark}"] = dialect.outside(value, inside, edges)
-    return {f"units{mark}": dialect.nearest(inside * edges.slope), **kept}
+        columns[f"outside{mark}"] = dialect.outside(value, inside, edges)
+    return {f"units{mark}": dialect.nearest(inside * edges.slope), **columns}
 
 
 def summed(values: Any, shape: Shape, dialect: Dialect, mark: str = "") -> dict[str, Any]:
@@ -361,27 +361,24 @@ def check_ranks(ranks: Sequence[int], rows: int) -> list[int]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Side:
-    """A question's own expressions, out of the tree that computes them row by row."""
+class _OwnExpressions:
+    """A question's own expressions, taken from the tree that computes them row by row."""
 
     value: Any
     passes: Any | None
     source: Any
 
     @classmethod
-    def of(cls, tree: Any) -> _Side | None:
+    def of(cls, tree: Any) -> _OwnExpressions | None:
         """None for a tree of several stages."""
         from sqlglot import exp
 
         source = tree.find(exp.From)
         named = {part.alias_or_name: part.unalias() for part in tree.expressions}
-        several = {key for key, part in tree.args.items() if part} - {
-            "expressions",
-            source.key,
-            source.arg_key,
-        }
+        plain_parts = {"expressions", source.key, source.arg_key}
+        further_parts = {key for key, part in tree.args.items() if part} - plain_parts
         if (
-            several
+            further_parts
             or not isinstance(source.this, exp.Table)
             or not {"value"} <= set(named) <= {"value", "passes"}
         ):
@@ -390,14 +387,14 @@ class _Side:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Summed:
     """A question in its place among the others."""
 
     place: int
     question: EngineQuery
     squares: bool
     shape: Shape
-    side: _Side | None
+    side: _OwnExpressions | None
 
 
 def sums_of_all(rows: Rows, questions: Sequence[EngineQuery], squares: Sequence[bool]) -> list[Sums]:
@@ -443,20 +440,20 @@ def _groups(
     questions: Sequence[EngineQuery],
     squares: Sequence[bool],
     places: Sequence[int] | None = None,
-) -> list[list[_Asked]]:
+) -> list[list[_Summed]]:
     """The questions at ``places`` in groups that can share a statement, in the order of the first question of
     each group."""
-    groups: dict[Hashable, list[_Asked]] = {}
+    groups: dict[Hashable, list[_Summed]] = {}
     for place in range(len(questions)) if places is None else places:
-        question, wanted = questions[place], squares[place]
-        shape = shape_of(question, squares=wanted, count=rows.count)
-        side = _Side.of(rows.values_tree(question))
+        question, with_squares = questions[place], squares[place]
+        shape = shape_of(question, squares=with_squares, count=rows.count)
+        side = _OwnExpressions.of(rows.values_tree(question))
         key: Hashable = place
         if side is not None:
             columns = question.reads if isinstance(rows._database, DuckDB) else None
             passes = None if isinstance(rows._database.dialect, Spark) else question.nodes.get("passes")
             key = (passes, rows.read_by(question), columns)
-        groups.setdefault(key, []).append(_Asked(place, question, wanted, shape, side))
+        groups.setdefault(key, []).append(_Summed(place, question, with_squares, shape, side))
     return [
         group[start : start + MOST_TOGETHER]
         for group in groups.values()
@@ -464,36 +461,39 @@ def _groups(
     ]
 
 
-def _together(rows: Rows, group: list[_Asked]) -> dict[int, Sums]:
-    database, shapes = rows._database, tuple(asked.shape for asked in group)
-    shared = len({asked.question.nodes.get("passes") for asked in group}) == 1
-    patterns = tuple(asked.question.pattern for asked in group)
+def _together(rows: Rows, group: list[_Summed]) -> dict[int, Sums]:
+    database, shapes = rows._database, tuple(member.shape for member in group)
+    shared = len({member.question.nodes.get("passes") for member in group}) == 1
+    patterns = tuple(member.question.pattern for member in group)
     statement: Statement = rows.compiled(
         (patterns, shapes, shared),
         lambda: database.around(
-            _values([asked.side for asked in group if asked.side is not None], shared),
+            _values(
+                [member.side for member in group if member.side is not None],
+                shared,
+            ),
             (shapes, shared),
             lambda: _aggregate(shapes, shared, database.dialect),
         ),
     )
     numbers: dict[str, float] = {}
-    for mark, asked in enumerate(group):
-        numbers |= numbers_of(asked.question, str(mark))
+    for mark, member in enumerate(group):
+        numbers |= numbers_of(member.question, str(mark))
     (row,) = database.ask(statement, numbers)
     named = dict(zip(_names(shapes, shared), row, strict=True))
     return {
-        asked.place: collect(
-            asked.question,
-            asked.shape,
-            tuple(named[_name(name, mark, shared)] for name in asked.shape.names),
+        member.place: collect(
+            member.question,
+            member.shape,
+            tuple(named[_name(name, mark, shared)] for name in member.shape.names),
             count=rows.count,
-            squares=asked.squares,
+            squares=member.squares,
         )
-        for mark, asked in enumerate(group)
+        for mark, member in enumerate(group)
     }
 
 
-def _values(sides: list[_Side], shared: bool) -> Any:
+def _values(sides: list[_OwnExpressions], shared: bool) -> Any:
     """The questions' expressions side by side. If each has its own filter, its value is null for rows that do
     not pass."""
     from sqlglot import exp
@@ -525,26 +525,28 @@ def _aggregate(shapes: tuple[Shape, ...], shared: bool, dialect: Dialect) -> Any
     """One aggregate over the table ``VALUES``, with a value for each question."""
     import ibis
 
-    kinds = {f"value{m}": "boolean" if s.kind == "share" else "float64" for m, s in enumerate(shapes)}
+    kinds = {
+        f"value{mark}": "boolean" if shape.kind == "share" else "float64" for mark, shape in enumerate(shapes)
+    }
     passes = {_name("passes", mark, shared): "boolean" for mark, shape in enumerate(shapes) if shape.filtered}
     values = ibis.table({**kinds, **passes}, name=VALUES)
     if shared and passes:
         values, passes = values.filter(values.passes), {}
     # An expression that is used several times is computed once, unless that is as cheap as reading it.
-    below = (lowered(values[f"value{m}"], shape, dialect, str(m)) for m, shape in enumerate(shapes))
+    below = (lowered(values[f"value{mark}"], shape, dialect, str(mark)) for mark, shape in enumerate(shapes))
     values = values.select(*passes, **_merged(below))
     if any(shape.computed for shape in shapes):
         values = dialect.stage(values)
-    inside = (clipped(values, shape, dialect, str(m)) for m, shape in enumerate(shapes))
+    inside = (clipped(values, shape, dialect, str(mark)) for mark, shape in enumerate(shapes))
     values = values.select(*passes, **_merged(inside))
-    units = (counted(values, shape, dialect, str(m)) for m, shape in enumerate(shapes))
+    units = (counted(values, shape, dialect, str(mark)) for mark, shape in enumerate(shapes))
     values = values.select(*passes, **_merged(units))
     if any(shape.squares for shape in shapes):
         values = dialect.stage(values)
-    wanted = _merged(summed(values, shape, dialect, str(m)) for m, shape in enumerate(shapes))
-    wanted |= {f"passed{name.removeprefix('passes')}": values[name].sum() for name in passes}
-    wanted["passed"] = values.count()
-    return values.aggregate(**{name: wanted[name] for name in _names(shapes, shared)})
+    totals = _merged(summed(values, shape, dialect, str(mark)) for mark, shape in enumerate(shapes))
+    totals |= {f"passed{name.removeprefix('passes')}": values[name].sum() for name in passes}
+    totals["passed"] = values.count()
+    return values.aggregate(**{name: totals[name] for name in _names(shapes, shared)})
 
 
 def _merged(parts: Iterable[dict[str, Any]]) -> dict[str, Any]:

@@ -70,8 +70,8 @@ class Compiler:
         self._columns, self._dialect = schema.columns, schema.dialect
         self._null = ibis.null("float64")
 
-    def _kept(self, value: Any) -> Any:
-        """An argument that an operation may write several times: computed once, in a stage of its own."""
+    def _computed_once(self, value: Any) -> Any:
+        """A value that an operation may write several times. It is computed once, in a stage of its own."""
         if not self._dialect.repeats or _is_short(value):
             return value
         name = f"stage {len(self.table.columns)}"
@@ -81,10 +81,10 @@ class Compiler:
         return self.table[name]
 
     def _argument(self, node: Node) -> Any:
-        return self._kept(self._compile(node))
+        return self._computed_once(self._compile(node))
 
     def _value_argument(self, node: Node) -> Any:
-        return self._kept(self.value(node))
+        return self._computed_once(self.value(node))
 
     def value(self, node: Node) -> Any:
         """The expression with every NaN turned into null."""
@@ -139,7 +139,7 @@ class Compiler:
         if op in ("like", "not like"):
             return self._like(op, *args)
         if op in PARTS:
-            return self._dialect.part(op, self._kept(self._moment(args[0])))
+            return self._dialect.part(op, self._computed_once(self._moment(args[0])))
         if op in ("and", "or"):
             join = (lambda a, b: a & b) if op == "and" else (lambda a, b: a | b)
             return _balanced(join, [self._compile(arg) for arg in args])
@@ -299,7 +299,7 @@ class Compiler:
     def _divisor(self, arg: Node) -> Any:
         value = self._compile(arg)
         constant = isinstance(arg, Literal) and arg.value != 0
-        return value if constant else self._kept(value.nullif(exact(0.0)))
+        return value if constant else self._computed_once(value.nullif(exact(0.0)))
 
     def _divide(self, left: Node, right: Node) -> Any:
         return self._dialect.divide(self._argument(left), self._divisor(right))
@@ -308,18 +308,24 @@ class Compiler:
         return self._dialect.remainder(self._argument(left), self._divisor(right))
 
     def _power(self, base: Node, exponent: Node) -> Any:
-        # NaN is taken out first: to the power 0 it would be 1.
-        low, high = self._value_argument(base), self._value_argument(exponent)
+        # NaN becomes null first: to the power 0 it would be 1.
+        base_value, exponent_value = self._value_argument(base), self._value_argument(exponent)
         if (
             isinstance(exponent, Literal)
             and isinstance(exponent.value, float)
             and exponent.value.is_integer()
         ):
-            defined_low = low if exponent.value >= 0 else self._kept(low.nullif(exact(0.0)))
-            return self._dialect.power(defined_low, high)
-        whole = self._dialect.floor(high) == high
-        defined = (low > 0) | ((low == 0) & (high >= 0)) | ((low < 0) & whole)
-        return self._dialect.power(self._kept(self._defined(defined, low)), high)
+            defined_base = (
+                base_value if exponent.value >= 0 else self._computed_once(base_value.nullif(exact(0.0)))
+            )
+            return self._dialect.power(defined_base, exponent_value)
+        exponent_is_whole = self._dialect.floor(exponent_value) == exponent_value
+        defined = (
+            (base_value > 0)
+            | ((base_value == 0) & (exponent_value >= 0))
+            | ((base_value < 0) & exponent_is_whole)
+        )
+        return self._dialect.power(self._computed_once(self._defined(defined, base_value)), exponent_value)
 
     def _length(self, arg: Node) -> Any:
         return self._compile(arg).length().cast("float64")
@@ -334,8 +340,8 @@ class Compiler:
         value = self._compile(arg)
         kind = kind_of(arg, self._columns)
         if kind == "text":
-            return self._dialect.number_in(self._kept(value))
-        return self._dialect.as_number(self._kept(value)) if kind == "boolean" else value
+            return self._dialect.number_in(self._computed_once(value))
+        return self._dialect.as_number(self._computed_once(value)) if kind == "boolean" else value
 
     def _as_text(self, arg: Node) -> Any:
         kind = kind_of(arg, self._columns)
@@ -353,7 +359,7 @@ class Compiler:
             return self._compile(arg)
         if kind == "number":
             return self.value(arg) != 0
-        value = self._kept(self._dialect.lower(self._argument(arg)))
+        value = self._computed_once(self._dialect.lower(self._argument(arg)))
         return self._ibis.cases((value.isin(TRUE_TEXTS), True), (value.isin(FALSE_TEXTS), False))
 
 

@@ -129,11 +129,11 @@ def _decimal(text: str) -> float:
 @lru_cache(1_000)
 def _pattern(marked: str) -> Node | None:
     """The nodes of a text with places for its numbers; None if other numbers might give another tree."""
-    start, *rest = marked.split(_MARK)
-    whole = [f"{7_000_001 + place}" for place in range(len(rest))]
-    broken = [f"{place + 1}.25e-9" for place in range(len(rest))]
-    texts = [start + "".join(map(add, numbers, rest)) for numbers in (whole, broken)]
-    pairs = zip(map(float, whole), map(float, broken), strict=True)
+    start, *after_numbers = marked.split(_MARK)
+    whole_numbers = [f"{7_000_001 + place}" for place in range(len(after_numbers))]
+    fractions = [f"{place + 1}.25e-9" for place in range(len(after_numbers))]
+    texts = [start + "".join(map(add, numbers, after_numbers)) for numbers in (whole_numbers, fractions)]
+    pairs = zip(map(float, whole_numbers), map(float, fractions), strict=True)
     places = {pair: place for place, pair in enumerate(pairs)}
     try:
         first, second = (read_nodes(read_tree(text)) for text in texts)
@@ -231,7 +231,7 @@ class Expression:
 
     @property
     def is_condition(self) -> bool:
-        """Whether its form makes it true or false, for all kinds of columns."""
+        """Whether the expression is true or false, whatever the kinds of its columns are."""
         return isinstance(self.node, Call) and self.node.op in CONDITIONS
 
     def __str__(self) -> str:

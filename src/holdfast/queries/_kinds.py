@@ -52,7 +52,7 @@ _RESULT = {
     **dict.fromkeys(CONDITIONS, "boolean"),
     **dict.fromkeys(("lower", "upper", "as text"), "text"),
 }
-_WANTED = {
+_KIND_WORDS = {
     "number": "a number",
     "boolean": "a condition",
     "text": "text",
@@ -118,10 +118,10 @@ def _results(case: Call) -> tuple[Node, ...]:
 
 
 def check_kinds(node: Node, columns: Columns) -> str:
-    """Return the kind of ``node``; raise :class:`QueryRejected` for an unknown column or a kind that does not
+    """The kind of ``node``. Raises :class:`QueryRejected` for an unknown column or a kind that does not
     fit."""
     if isinstance(node, ColumnNode):
-        return _known(node.name, columns)
+        return _kind_of_column(node.name, columns)
     if isinstance(node, Literal):
         return node.kind
     kinds = [check_kinds(arg, columns) for arg in node.args]
@@ -149,18 +149,18 @@ def check_kinds(node: Node, columns: Columns) -> str:
     return kind_of(node, columns)
 
 
-def _known(name: str, columns: Columns) -> str:
+def _kind_of_column(name: str, columns: Columns) -> str:
     if name in columns:
         return columns[name].kind
-    same = {column.lower(): column for column in columns}
-    near = same.get(name.lower()) or next(
+    by_lower_case = {column.lower(): column for column in columns}
+    near = by_lower_case.get(name.lower()) or next(
         iter(difflib.get_close_matches(name, list(columns), n=1, cutoff=0.5)), None
     )
     hint = f" Did you mean {near!r}?" if near else ""
     if near is None and name[:1].isalpha() and len(columns) > 0:
         hint = " Text goes in single quotes."
-    shown = ", ".join(list(columns)[:20]) + (f" and {len(columns) - 20} more" if len(columns) > 20 else "")
-    raise QueryRejected(f"There is no column {name!r}.{hint} The columns are: {shown}.")
+    names = ", ".join(list(columns)[:20]) + (f" and {len(columns) - 20} more" if len(columns) > 20 else "")
+    raise QueryRejected(f"There is no column {name!r}.{hint} The columns are: {names}.")
 
 
 def misfit(node: Node, inside: Node, kind: str, wanted: str, columns: Columns) -> QueryRejected:
@@ -172,15 +172,15 @@ def misfit(node: Node, inside: Node, kind: str, wanted: str, columns: Columns) -
     if kind == "other":
         return QueryRejected(
             f"{name} has a type that Holdfast cannot compute with, such as a duration or a list, and "
-            f"{_WANTED[wanted]} is needed{where}. Turn it into a number, text or a date before you open the "
-            "table."
+            f"{_KIND_WORDS[wanted]} is needed{where}. Turn it into a number, text or a date before you open "
+            "the table."
         )
     if isinstance(node, Literal) and (kind, wanted) in _LITERAL_HELP:
         advice = _LITERAL_HELP[kind, wanted]
     else:
-        advice = _HELP.get((kind, wanted), f"write {_WANTED[wanted]}").format(written)
+        advice = _HELP.get((kind, wanted), f"write {_KIND_WORDS[wanted]}").format(written)
     return QueryRejected(
-        f"{name} is {_in_words(node, kind, columns)} where {_WANTED[wanted]} is needed{where}; {advice}."
+        f"{name} is {_in_words(node, kind, columns)} where {_KIND_WORDS[wanted]} is needed{where}; {advice}."
     )
 
 
@@ -192,7 +192,7 @@ def _in_words(node: Node, kind: str, columns: Columns) -> str:
             return "a timezone-aware timestamp (read in UTC)"
         if column.storage.startswith("timestamp"):
             return "a timestamp"
-    return _WANTED.get(kind, kind)
+    return _KIND_WORDS.get(kind, kind)
 
 
 def _all(
@@ -372,7 +372,7 @@ def when_true(condition: Node | None) -> Facts:
         return NOTHING
     facts = Facts(frozenset().union(*(_read_strictly(arg) for arg in args)))
     if len(args) == 2 and isinstance(args[1], Literal) and isinstance(args[1].value, float):
-        facts = facts.and_also(_against(op, args[0], args[1].value))
+        facts = facts.and_also(_facts_of_comparison(op, args[0], args[1].value))
     return facts
 
 
@@ -396,7 +396,7 @@ def _read_strictly(node: Node) -> frozenset[Node]:
     return frozenset(nodes)
 
 
-def _against(op: str, node: Node, value: float) -> Facts:
+def _facts_of_comparison(op: str, node: Node, value: float) -> Facts:
     if op == "<>":
         return Facts(nonzero=frozenset([node]) if value == 0 else frozenset())
     low = {"=": value, ">=": value, ">": math.nextafter(value, math.inf)}.get(op, -math.inf)
@@ -407,9 +407,9 @@ def _against(op: str, node: Node, value: float) -> Facts:
 def limits(node: Node, columns: Mapping[str, engines.Column], facts: Facts = NOTHING) -> Limits:
     """The least and the greatest value that a number can take. Sound in floating point: rounding is
     monotone."""
-    own = _own_limits(node, columns, facts)
-    given = facts.limits.get(node, _EVERYTHING)
-    return max(own[0], given[0]), min(own[1], given[1])
+    by_form = _own_limits(node, columns, facts)
+    by_facts = facts.limits.get(node, _EVERYTHING)
+    return max(by_form[0], by_facts[0]), min(by_form[1], by_facts[1])
 
 
 def _own_limits(node: Node, columns: Mapping[str, engines.Column], facts: Facts) -> Limits:
@@ -494,8 +494,9 @@ def gap(
 
 
 def _from_null_tests(node: Call) -> Facts:
-    """Parts of an and (or) that test for null are never null themselves; if one is false (true), it alone
-    decides."""
+    """Facts from the parts of an ``and`` or an ``or`` that test for null. These parts are never null. If one
+    of them is false in an ``and``, or true in an ``or``, it decides the result alone. So the other parts
+    matter only if it is not."""
     facts = NOTHING
     for arg in node.args:
         if isinstance(arg, Call) and arg.op in ("is null", "is not null"):

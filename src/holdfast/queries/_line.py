@@ -88,10 +88,10 @@ def read(text: str) -> Query:
 
 
 def split_at_commas(inside: str) -> list[str]:
-    """Split at the commas that are in no quotes, parentheses or brackets."""
-    plain = _QUOTED.sub(lambda match: "_" * len(match.group()), inside)
+    """Split at the commas that stand outside quotes, parentheses and brackets."""
+    without_quotes = _QUOTED.sub(lambda match: "_" * len(match.group()), inside)
     parts, depth, start = [], 0, 0
-    for position, character in enumerate(plain):
+    for position, character in enumerate(without_quotes):
         depth += (character in "([{") - (character in ")]}")
         if character == "," and depth == 0:
             parts.append(inside[start:position])
@@ -136,31 +136,31 @@ def _option(name: str, value: str, kind: str) -> Any:
 
 def _build(kind: str, expressions: list[str], numbers: list[float], options: dict[str, Any]) -> Query:
     bounds, q = options.pop("bounds", None), options.pop("q", None)
-    given = (len(numbers) > 0) + (bounds is not None)
+    ways = (len(numbers) > 0) + (bounds is not None)  # how often the bounds are written, one way or the other
     first, limits = expressions[0], numbers if bounds is None else bounds
     count = 0 if isinstance(limits, str) else len(limits)
-    if kind in ("share", "median", "cdf") and not given and q is None:
+    if kind in ("share", "median", "cdf") and not ways and q is None:
         builders: dict[str, Callable[..., Query]] = {
             "share": share,
             "median": _verbs.median,
             "cdf": _verbs.cdf,
         }
-        return builders[kind](first, **_taken(kind, options))
+        return builders[kind](first, **_checked(kind, options))
     if kind == "histogram" and bounds is None and q is None and numbers:
-        return _verbs.histogram(first, numbers[0] if count == 1 else numbers, **_taken(kind, options))
+        return _verbs.histogram(first, numbers[0] if count == 1 else numbers, **_checked(kind, options))
     if kind == "quantile" and bounds is None and len(numbers) + (q is not None) == 1:
-        return quantile(first, q if q is not None else numbers[0], **_taken(kind, options))
-    if kind not in ("share", "quantile", "median", "cdf", "histogram") and q is None and given <= 1:
+        return quantile(first, q if q is not None else numbers[0], **_checked(kind, options))
+    if kind not in ("share", "quantile", "median", "cdf", "histogram") and q is None and ways <= 1:
         if kind == "mean" and (count in (0, 2) or "weights" in options):
             return mean(first, bounds=limits or None, **options)
         if kind in ("difference", "lift") and count in (0, 2):
             compare = _verbs.difference if kind == "difference" else _verbs.lift
-            return compare(first, between=expressions[1:], bounds=limits or None, **_taken(kind, options))
+            return compare(first, between=expressions[1:], bounds=limits or None, **_checked(kind, options))
         if kind in ("variance", "std") and count in (0, 2):
             verb = _verbs.variance if kind == "variance" else _verbs.std
-            return verb(first, bounds=limits or None, **_taken(kind, options))
+            return verb(first, bounds=limits or None, **_checked(kind, options))
         if kind in _OF_TWO and count in (0, 2, 4):
-            return _OF_TWO[kind](*expressions, bounds=limits or None, **_taken(kind, options))
+            return _OF_TWO[kind](*expressions, bounds=limits or None, **_checked(kind, options))
     raise QueryRejected(f"Too few or too many numbers in a {kind}; write {FORMS[kind]}.")
 
 
@@ -172,8 +172,8 @@ _OF_TWO: dict[str, Callable[..., Query]] = {
 }
 
 
-def _taken(kind: str, options: dict[str, Any]) -> dict[str, Any]:
-    """The options, checked: options that the verb does not have are refused."""
+def _checked(kind: str, options: dict[str, Any]) -> dict[str, Any]:
+    """The options. Refuses options that the verb does not have."""
     unknown = next(
         (
             name

@@ -93,7 +93,7 @@ class ColumnNode:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A constant; ``kind`` keeps 1 and true apart, which Python takes for equal."""
+    """A constant. ``kind`` distinguishes 1 from true, which are equal in Python."""
 
     kind: str
     value: float | str | bool | None
@@ -101,8 +101,8 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Parameter(Literal):
-    """A number that a statement is given when it runs. Its ``value`` is 0 where the number is a whole one
-    that floats hold exactly, and 0.5 elsewhere: nothing else about it shows in the statement."""
+    """A number that a statement gets when it runs. Its ``value`` is 0 if the number is a whole one that
+    floats hold exactly, and 0.5 if not. The statement depends on nothing else about the number."""
 
     place: int = 0
 

@@ -112,10 +112,10 @@ class Query(Record):
         if self.kind not in KINDS:
             choice(self.kind, "kind", KINDS, of="Query")
         for name in ("expression", "where", "other"):
-            part = getattr(self, name)
-            if not isinstance(part, Expression) and (name == "expression" or part is not None):
-                wanted = "an Expression (queries.mean, share, quantile and read make queries from text)"
-                raise InvalidArgument(name, wanted, part, of="Query")
+            expression = getattr(self, name)
+            if not isinstance(expression, Expression) and (name == "expression" or expression is not None):
+                expected = "an Expression (queries.mean, share, quantile and read make queries from text)"
+                raise InvalidArgument(name, expected, expression, of="Query")
         if self.where is not None and self.where.node == truth(True):
             object.__setattr__(self, "where", None)
 
@@ -169,8 +169,8 @@ class Query(Record):
     def key(self) -> str:
         """A key that equal questions share: SHA-256 of the canonical form of everything but the guess."""
         nulls = self.nulls if self.nulls == "skip" else self.missing
-        asked = f"{self.kind}({', '.join([*self._subject(), *self._options(nulls)])})"
-        return hashlib.sha256(asked.encode()).hexdigest()
+        text = f"{self.kind}({', '.join([*self._subject(), *self._options(nulls)])})"
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def _subject(self) -> list[str]:
         numbers: tuple[float, ...] = (*(self.bounds or ()), *(self.other_bounds or ()))
@@ -281,9 +281,9 @@ def _is_number_column(node: Node, columns: Mapping[str, engines.Column]) -> bool
 def _replaced(node: Node, numbers: list[float]) -> Node:
     if not (isinstance(node, Literal) and isinstance(node.value, float) and math.isfinite(node.value)):
         return node
-    whole = is_exact(node.value)
-    numbers.append(int(node.value) if whole else node.value)
-    return Parameter(node.kind, 0.0 if whole else 0.5, len(numbers) - 1)
+    is_whole = is_exact(node.value)
+    numbers.append(int(node.value) if is_whole else node.value)
+    return Parameter(node.kind, 0.0 if is_whole else 0.5, len(numbers) - 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -431,16 +431,16 @@ def _facts_of(query: Query, schema: engines.Schema, nullable: frozenset[str]) ->
     columns, parts = schema.columns, query.parts
     for value in query.values:
         kinds = {"share": ("boolean",), "mean": ("number",), "quantile": ("number",)}
-        _fits(value.node, columns, kinds.get(query.kind, ("number", "boolean")))
+        _require_kind(value.node, columns, kinds.get(query.kind, ("number", "boolean")))
     for condition in (*query.groups, *([query.where] if query.where else [])):
-        _fits(condition.node, columns, ("boolean",))
+        _require_kind(condition.node, columns, ("boolean",))
     size = sum(expanded_size(part.node) for part in parts)
     if size > MOST_OPERATIONS:
         raise QueryRejected(
             f"The question takes {size:,} operations a row and at most {MOST_OPERATIONS:,} are allowed; "
             "put part of it in a column of its own."
         )
-    _supported(query, schema)
+    _require_supported(query, schema)
     gap_found = _first_gap(query, columns, nullable)
     if gap_found is not None and query.nulls is None:
         raise QueryRejected(_what_nulls_count_as(query, gap_found))
@@ -508,7 +508,7 @@ def _first_gap(query: Query, columns: Mapping[str, engines.Column], nullable: fr
     return next((reason for reason in gaps if reason is not None), None)
 
 
-def _supported(query: Query, schema: engines.Schema) -> None:
+def _require_supported(query: Query, schema: engines.Schema) -> None:
     """Refuse a question that the database of the rows cannot compute exactly as all others do."""
     dialect, columns = schema.dialect, schema.columns
     if not dialect.lacking:
@@ -544,10 +544,10 @@ def _is_whole(node: Node, columns: Mapping[str, engines.Column]) -> bool:
     return isinstance(node, ColumnNode) and columns[node.name].whole
 
 
-def _fits(node: Node, columns: Mapping[str, engines.Column], wanted: Sequence[str]) -> None:
+def _require_kind(node: Node, columns: Mapping[str, engines.Column], kinds: Sequence[str]) -> None:
     kind = check_kinds(node, columns)
-    if kind not in wanted:
-        raise misfit(node, node, kind, wanted[0], columns)
+    if kind not in kinds:
+        raise misfit(node, node, kind, kinds[0], columns)
 
 
 def _what_nulls_count_as(query: Query, reason: Gap) -> str:

@@ -1,4 +1,5 @@
-"""From SQL text to a tree: a lexer measures, sqlglot parses, a whitelist decides.
+"""From SQL text to a tree: a lexer measures the text, sqlglot parses it, and a whitelist decides what is
+allowed.
 
 A parser may take a time that grows with the square of the text, or faster. So the text is measured first, by
 one pass of a lexer that takes the same time for every character. A text that is too long, nests too deep, or
@@ -326,8 +327,8 @@ def _describe(tree: Any, name: str) -> str:
     return repr(written if len(written) <= 60 else written[:57] + "...")
 
 
-def _only(tree: Any, *expected: str) -> None:
-    """Refuse a node with parts that its reader does not read (DISTINCT, ORDER BY, SYMMETRIC, ...)."""
+def _require_only(tree: Any, *expected: str) -> None:
+    """Refuse a node with parts that its reader ignores (DISTINCT, ORDER BY, SYMMETRIC, ...)."""
     for key, value in tree.args.items():
         if value and key not in expected and key not in _HARMLESS:
             raise _refuse(f"{key} in {_describe(tree, type(tree).__name__)}", f"allowed are {ALLOWED}")
@@ -337,7 +338,7 @@ def _column(tree: Any, deep: int) -> Node:
     if tree.args.get("table") is not None:
         written = tree.sql(dialect="duckdb")
         raise _refuse(f"The qualified name {written}", f"there is one table: write {tree.name}")
-    _only(tree, "this")
+    _require_only(tree, "this")
     if type(tree.this).__name__ != "Identifier":
         raise _refuse(_describe(tree, "Column"), _INSTEAD.get(type(tree.this).__name__, "name a column"))
     return ColumnNode(str(tree.this.this))
@@ -371,17 +372,17 @@ def _null(tree: Any, deep: int) -> Node:
 
 
 def _paren(tree: Any, deep: int) -> Node:
-    _only(tree, "this")
+    _require_only(tree, "this")
     return read_node(tree.this, deep=deep + 1)
 
 
 def _unary(tree: Any, deep: int) -> Node:
-    _only(tree, "this")
+    _require_only(tree, "this")
     return Call(_UNARY[type(tree).__name__], (read_node(tree.this, deep=deep + 1),))
 
 
 def _binary(tree: Any, deep: int) -> Node:
-    _only(tree, "this", "expression")
+    _require_only(tree, "this", "expression")
     left, right = (read_node(part, deep=deep + 1) for part in (tree.this, tree.expression))
     return Call(_BINARY[type(tree).__name__], (left, right))
 
@@ -390,7 +391,7 @@ def _connected(tree: Any, deep: int) -> Node:
     """One flat node for a chain of and / or of any length. Sqlglot nests such a chain to the left."""
     kind, parts = type(tree), []
     while isinstance(tree, kind):
-        _only(tree, "this", "expression")
+        _require_only(tree, "this", "expression")
         parts.append(tree.expression)
         tree = tree.this
     nodes = tuple(read_node(part, deep=deep + 1) for part in (tree, *reversed(parts)))
@@ -398,32 +399,32 @@ def _connected(tree: Any, deep: int) -> Node:
 
 
 def _many(tree: Any, deep: int) -> Node:
-    _only(tree, "this", "expressions")
+    _require_only(tree, "this", "expressions")
     args = tuple(read_node(part, deep=deep + 1) for part in (tree.this, *tree.expressions))
     return Call(_MANY[type(tree).__name__], args)
 
 
 def _between(tree: Any, deep: int) -> Node:
-    _only(tree, "this", "low", "high")
+    _require_only(tree, "this", "low", "high")
     value, low, high = (read_node(tree.args[part], deep=deep + 1) for part in ("this", "low", "high"))
     return Call("and", (Call(">=", (value, low)), Call("<=", (value, high))))
 
 
 def _is(tree: Any, deep: int) -> Node:
-    _only(tree, "this", "expression")
+    _require_only(tree, "this", "expression")
     value = read_node(tree.this, deep=deep + 1)
     against = type(tree.expression).__name__
     if against == "Null":
         return Call("is null", (value,))
     if against == "Boolean":
-        wanted = bool(tree.expression.this)
-        certain = Call("coalesce", (value, truth(not wanted)))
-        return certain if wanted else Call("not", (certain,))
+        expected = bool(tree.expression.this)
+        never_null = Call("coalesce", (value, truth(not expected)))
+        return never_null if expected else Call("not", (never_null,))
     raise _refuse(_describe(tree, "Is"), "write x is null, or x = y")
 
 
 def _in(tree: Any, deep: int) -> Node:
-    _only(tree, "this", "expressions")
+    _require_only(tree, "this", "expressions")
     listed = tuple(canonical(read_node(part, deep=deep + 1)) for part in tree.expressions)
     if not listed or not all(isinstance(part, Literal) for part in listed):
         raise _refuse(
@@ -434,7 +435,7 @@ def _in(tree: Any, deep: int) -> Node:
 
 def _like(tree: Any, deep: int) -> Node:
     """``x not like 'a%'`` is a negation, or a like that says so: versions of sqlglot differ."""
-    _only(tree, "this", "expression", "negate")
+    _require_only(tree, "this", "expression", "negate")
     pattern = tree.expression
     if type(pattern).__name__ != "Literal" or not pattern.args.get("is_string"):
         raise _refuse(_describe(tree, "Like"), "like takes one pattern in single quotes: write x like 'a%'")
@@ -443,7 +444,7 @@ def _like(tree: Any, deep: int) -> Node:
 
 
 def _extract(tree: Any, deep: int) -> Node:
-    _only(tree, "this", "expression")
+    _require_only(tree, "this", "expression")
     part = str(tree.this.name).lower()
     if part not in PARTS:
         instead = f"the parts of a date are {', '.join(PARTS)}"
@@ -452,11 +453,11 @@ def _extract(tree: Any, deep: int) -> Node:
 
 
 def _case(tree: Any, deep: int) -> Node:
-    _only(tree, "this", "ifs", "default")
+    _require_only(tree, "this", "ifs", "default")
     subject = None if tree.args.get("this") is None else read_node(tree.args["this"], deep=deep + 1)
     args: list[Node] = []
     for branch in tree.args["ifs"]:
-        _only(branch, "this", "true")
+        _require_only(branch, "this", "true")
         condition = read_node(branch.this, deep=deep + 1)
         if subject is not None:
             condition = Call("=", (subject, condition))
@@ -474,7 +475,7 @@ def _result(tree: Any, deep: int) -> Node:
 def _round(tree: Any, deep: int) -> Node:
     """``round(x, 2)`` is round(100 x) / 100, and ``round(x, -3)`` is 1000 round(x / 1000), whatever the
     engine does."""
-    _only(tree, "this", "decimals")
+    _require_only(tree, "this", "decimals")
     value = read_node(tree.this, deep=deep + 1)
     if tree.args.get("decimals") is None:
         return Call("round", (value,))
@@ -491,24 +492,24 @@ def _round(tree: Any, deep: int) -> Node:
 
 
 def _cast(tree: Any, deep: int) -> Node:
-    _only(tree, "this", "to")
+    _require_only(tree, "this", "to")
     to = tree.args["to"]
-    wanted = to.this.name if hasattr(to.this, "name") else str(to.this)
-    if wanted in _MOMENTS:
-        return _moment(tree, wanted)
-    op = _CAST_TO.get(wanted)
+    kind = to.this.name if hasattr(to.this, "name") else str(to.this)
+    if kind in _MOMENTS:
+        return _moment(tree, kind)
+    op = _CAST_TO.get(kind)
     if op is None:
         raise _refuse(f"A cast to {to.sql(dialect='duckdb')}", "cast to double, text or boolean")
     return Call(op, (read_node(tree.this, deep=deep + 1),))
 
 
-def _moment(tree: Any, wanted: str) -> Node:
+def _moment(tree: Any, kind: str) -> Node:
     """``date '2024-01-31'`` is the text in quotes, which says the same wherever a date is compared."""
     inside = tree.this
     if type(inside).__name__ != "Literal" or not inside.args.get("is_string"):
         raise _refuse(_describe(tree, "Cast"), _WHOLE_DAYS)
     text = str(inside.this)
-    if wanted == "DATE" and not _DAY.fullmatch(text):
+    if kind == "DATE" and not _DAY.fullmatch(text):
         raise QueryRejected(f"{text!r} is not a date; write it like '2020-01-31'.")
     return Literal("text", text)
 

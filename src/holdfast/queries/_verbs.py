@@ -100,8 +100,8 @@ def _weighted_mean(
     by: OneOrMore | None,
     schema: engines.Schema | None,
 ) -> Query:
-    read, heavy = (Expression.read(source, schema=schema) for source in (expression, weights))
-    limits, range_of_weights = bounds_of((expression, read), (weights, heavy), given=bounds, of="mean")
+    read, read_weights = (Expression.read(source, schema=schema) for source in (expression, weights))
+    limits, range_of_weights = bounds_of((expression, read), (weights, read_weights), given=bounds, of="mean")
     if range_of_weights is not None and not range_of_weights[0] >= 0:
         raise InvalidArgument(
             "bounds", "a range of the weights that is not below zero", range_of_weights, of="mean"
@@ -116,7 +116,7 @@ def _weighted_mean(
         where=filter_of(where, schema),
         nulls=nulls,
         guess=None if guess is None else _within(guess, "guess", limits or _ANYWHERE, "mean"),
-        other=heavy,
+        other=read_weights,
         other_bounds=range_of_weights,
         by=groups_of(by, schema),
     )
@@ -539,11 +539,11 @@ def _listed(sources: OneOrMore) -> list[ExpressionSource]:
 def unbounded(of: str, texts: Sequence[str]) -> QueryRejected:
     """The refusal of a question that does not say where values are clipped: ``of`` is its kind, and ``texts``
     are its values."""
-    each = ", a dict with a pair for each" if len(texts) > 1 else ""
+    or_dict = ", a dict with a pair for each" if len(texts) > 1 else ""
     return QueryRejected(
         f"The {of} of {' and '.join(texts)} needs bounds: no number of rows is enough for unbounded values. "
-        f"Write bounds=(lo, hi){each}, or bounds='train' to have them proposed by the training part; values "
-        "outside are clipped."
+        f"Write bounds=(lo, hi){or_dict}, or bounds='train' to have them proposed by the training part; "
+        "values outside are clipped."
     )
 
 
@@ -559,7 +559,8 @@ def bounds_of(
         return [None] * len(values)
     if isinstance(given, Mapping):
         pairs = [
-            given.get(w if isinstance(w, str) else read.text, given.get(read.text)) for w, read in values
+            given.get(source if isinstance(source, str) else read.text, given.get(read.text))
+            for source, read in values
         ]
         if any(pair is None for pair in pairs):
             raise InvalidArgument(
@@ -583,8 +584,8 @@ def _bounds(bounds: Any, of: str) -> tuple[float, float]:
     # Variances are squares of the range, other statistics squares of squares, and must not leave the floats.
     least, most = (1e-150, 1e152) if of == "mean" else (1e-60, 1e60)
     if len(pair) != 2 or not least < pair[1] - pair[0] < most:
-        wanted = f"two numbers lo < hi, between {least:g} and {most:g} apart"
-        raise InvalidArgument("bounds", wanted, bounds, of=of)
+        expected = f"two numbers lo < hi, between {least:g} and {most:g} apart"
+        raise InvalidArgument("bounds", expected, bounds, of=of)
     return pair[0] + 0.0, pair[1] + 0.0
 
 

@@ -165,8 +165,8 @@ class RowValues:
     group: NDArray[np.int64] | None = None
     enters: NDArray[np.bool_] | None = None
 
-    def kept(self) -> RowValues:
-        """The rows that enter, and no others."""
+    def entering(self) -> RowValues:
+        """The values of the rows that enter, and no others."""
         if self.enters is None:
             return self
         z = None if self.z is None else self.z[self.enters]
@@ -237,9 +237,9 @@ def _of_labels(metric: str, predicted: NDArray[Any], truth: NDArray[Any], scale:
         return RowValues(true.astype(np.float64), enters=predicted_positive)
     if metric == "recall":
         return RowValues(predicted_positive.astype(np.float64), enters=true)
-    both = np.where(predicted_positive & true, 2.0, 0.0)
+    twice_true_positive = np.where(predicted_positive & true, 2.0, 0.0)
     return RowValues(
-        both,
+        twice_true_positive,
         predicted_positive.astype(np.float64) + true.astype(np.float64),
         enters=predicted_positive | true,
     )
@@ -264,12 +264,14 @@ def _of_probabilities(metric: str, predicted: NDArray[Any], truth: NDArray[Any],
         low, high = scale.span
         if predicted.ndim == 2:
             places = np.stack([np.asarray(truth == label) for label in scale.classes], axis=1)
-            right = np.sum(np.where(places, as_numbers(predicted), 0.0), axis=1)
+            probability_of_truth = np.sum(np.where(places, as_numbers(predicted), 0.0), axis=1)
         else:
             probability = np.clip(as_numbers(predicted), 0.0, 1.0)
-            right = np.where(_is_positive(truth, scale), probability, 1 - probability)
-        right = np.where(is_missing(truth) | np.isnan(right), 0.0, right)
-        return np.asarray(np.clip(-np.log(np.maximum(right, np.exp(-high))), low, high))
+            probability_of_truth = np.where(_is_positive(truth, scale), probability, 1 - probability)
+        probability_of_truth = np.where(
+            is_missing(truth) | np.isnan(probability_of_truth), 0.0, probability_of_truth
+        )
+        return np.asarray(np.clip(-np.log(np.maximum(probability_of_truth, np.exp(-high))), low, high))
     outcome = as_numbers(truth if scale.positive is None else truth == scale.positive)
     outcome = np.where(is_missing(truth), np.nan, np.clip(outcome, -1.0, 2.0))
     probability = np.clip(as_numbers(predicted), 0.0, 1.0)
@@ -325,16 +327,18 @@ def score_query(
         apart = f"abs({clipped[0]} - {clipped[1]})"
         loss, most = (apart, high - low) if metric == "mae" else (f"{apart} * {apart}", (high - low) ** 2)
         return queries.mean(loss, bounds=(0, most), nulls=most, **options)
-    is_true, is_said = (_is(side, scale.positive) for side in (true, predicted))
+    is_true, is_predicted = (_is(side, scale.positive) for side in (true, predicted))
     if metric == "precision":
-        return queries.share(is_true, where=is_said, nulls=False, **options)
+        return queries.share(is_true, where=is_predicted, nulls=False, **options)
     if metric == "recall":
-        return queries.share(is_said, where=is_true, nulls=False, **options)
+        return queries.share(is_predicted, where=is_true, nulls=False, **options)
     if metric == "f1":
-        both = f"case when {is_said} and {is_true} then 2 else 0 end"
-        either = f"case when {is_said} and {is_true} then 2 when {is_said} or {is_true} then 1 else 0 end"
-        where = f"{is_said} or {is_true}"
-        return queries.ratio(both, either, bounds=[(0, 2), (0, 2)], where=where, nulls="skip", **options)
+        both_positive = f"case when {is_predicted} and {is_true} then 2 else 0 end"
+        where = f"{is_predicted} or {is_true}"
+        positives = f"case when {is_predicted} and {is_true} then 2 when {where} then 1 else 0 end"
+        return queries.ratio(
+            both_positive, positives, bounds=[(0, 2), (0, 2)], where=where, nulls="skip", **options
+        )
     if metric == "log_loss":
         cap = scale.span[1] if scale.span != (0.0, 1.0) else LOG_LOSS_CAP
         right = f"case when {is_true} then {predicted} else 1 - {predicted} end"
@@ -396,12 +400,12 @@ def scored_expression(
     options: dict[str, Any] = {"nulls": "skip", "schema": schema}
     if metric == "balanced_accuracy":
         groups = tuple(queries.Expression.read(_is(true, label)) for label in scale.classes)
-        asked = queries.difference(f"{predicted} = {true}", between=("true", "false"), **options)
-        asked = replace(asked, groups=groups)
+        query = queries.difference(f"{predicted} = {true}", between=("true", "false"), **options)
+        query = replace(query, groups=groups)
     elif metric == "auc":
         squeezed = f"{predicted} / (1 + abs({predicted}))"
         positive = _is(true, scale.positive)
-        asked = queries.difference(
+        query = queries.difference(
             squeezed, between=(f"not ({positive})", positive), bounds=(-1, 1), **options
         )
     elif metric == "rmse":
@@ -409,14 +413,14 @@ def scored_expression(
         clipped = [
             f"least(greatest({side}, {scale.span[0]!r}), {scale.span[1]!r})" for side in (predicted, true)
         ]
-        asked = queries.mean(
+        query = queries.mean(
             f"({clipped[0]} - {clipped[1]}) * ({clipped[0]} - {clipped[1]})", bounds=(0, width**2), **options
         )
     elif metric == "r2":
-        asked = queries.covariance(true, predicted, bounds=scale.span, **options)
+        query = queries.covariance(true, predicted, bounds=scale.span, **options)
     else:
         raise QueryRejected(f"{metric} is not a score of an expression.")
-    question = TableQuestion.of(asked.check(schema, nullable))
+    question = TableQuestion.of(query.check(schema, nullable))
     low, high = limits_of(metric, scale)
     text = f"score({predictions}, target = {target}, metric = {metric})"
     facts = {name: getattr(question, name) for name in ("axes", "filtered", "checked", "resolution", "level")}

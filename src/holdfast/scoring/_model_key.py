@@ -95,14 +95,14 @@ def _class_parts(cls: type) -> Iterator[Any]:
     methods count."""
     yield from cls.__bases__
     for name, value in sorted(vars(cls).items()):
-        given = name.startswith("__") and name.endswith("__")
+        added_by_python = name.startswith("__") and name.endswith("__")
         if isinstance(value, (GetSetDescriptorType, MemberDescriptorType)) or name == "_abc_impl":
             continue
-        if not given or isinstance(value, (FunctionType, staticmethod, classmethod)):
-            yield name, _bare(value)
+        if not added_by_python or isinstance(value, (FunctionType, staticmethod, classmethod)):
+            yield name, _unwrapped(value)
 
 
-def _bare(value: Any) -> Any:
+def _unwrapped(value: Any) -> Any:
     """A method without its wrappers."""
     if isinstance(value, (staticmethod, classmethod)):
         return type(value).__name__, value.__func__

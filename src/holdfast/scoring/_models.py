@@ -85,16 +85,16 @@ def copied(model: object) -> Any:
 def output_of(model: object, metric: str) -> str:
     """The method of a model that is scored."""
     needs = METRICS[metric].needs
-    wanted = {
+    methods = {
         "label": ("predict",),
         "number": ("predict",),
         "probability": ("predict_proba",),
         "score": ("predict_proba", "decision_function"),
     }[needs]
-    output = next((name for name in wanted if hasattr(model, name)), None)
+    output = next((name for name in methods if hasattr(model, name)), None)
     if output is None:
         raise QueryRejected(
-            f"{type(model).__name__} has no {' or '.join(wanted)}, and {metric} needs it. "
+            f"{type(model).__name__} has no {' or '.join(methods)}, and {metric} needs it. "
             + (
                 "Use a model that gives probabilities, or give the probabilities as an array."
                 if needs in ("probability", "score")
@@ -143,14 +143,14 @@ def features_of(model: object, target: str, protected: Part) -> tuple[str, ...] 
     return features
 
 
-def positive_class(model: object, target: str, protected: Part, wanted: object) -> Any:
-    """The label whose probability is scored: the label that is ``wanted``, else the second of two classes.
-    That is 1 of 0 and 1, True of False and True, and the later of two texts. None if a model names no
-    classes."""
+def positive_class(model: object, target: str, protected: Part, positive: object) -> Any:
+    """The label whose probability is scored: the label ``positive`` if it is given, else the second of two
+    classes. That is 1 of 0 and 1, True of False and True, and the later of two texts. None if a model names
+    no classes."""
     classes = getattr(model, "classes_", None)
     if classes is None:
-        require_kind(np.zeros(0), target, "brier", protected, positive=wanted)
-        return wanted
+        require_kind(np.zeros(0), target, "brier", protected, positive=positive)
+        return positive
     several = isinstance(classes, list) and any(np.ndim(labels_of_output) > 0 for labels_of_output in classes)
     labels = np.zeros((0, 0)) if several else np.asarray(classes)
     if labels.ndim != 1 or len(labels) != 2:
@@ -165,12 +165,12 @@ def positive_class(model: object, target: str, protected: Part, wanted: object) 
             f"is of another kind ({protected.rows.schema[target].kind}). Fit it on the labels as they are "
             "stored."
         )
-    if wanted is not None and wanted not in labels.tolist():
+    if positive is not None and positive not in labels.tolist():
         raise QueryRejected(
-            f"The model has no class {quoted(wanted)}: its classes are {quoted(labels[0])} and "
+            f"The model has no class {quoted(positive)}: its classes are {quoted(labels[0])} and "
             f"{quoted(labels[1])}."
         )
-    chosen = labels[1] if wanted is None else wanted
+    chosen = labels[1] if positive is None else positive
     return chosen.item() if isinstance(chosen, np.generic) else chosen
 
 

@@ -145,7 +145,7 @@ class ScoreQuestion(CellQuestion):
         return values_of(self.metric, predicted, truth, self.scale)
 
     def moments(self, part: Part, *, squares: bool = False) -> Moments:
-        values = self.values(part).kept().x
+        values = self.values(part).entering().x
         if self.kind == "share":
             total = int(np.count_nonzero(values))
             return Moments.from_integers(len(values), total, total, 1, 0.0, 1.0)
@@ -164,16 +164,16 @@ class ScoreQuestion(CellQuestion):
 
 
 def cells_of_values(
-    every: RowValues, part: Part, axes: tuple[Axis, Axis], steps: tuple[Steps, Steps]
+    all_values: RowValues, part: Part, axes: tuple[Axis, Axis], steps: tuple[Steps, Steps]
 ) -> Cells:
     """The cells, or the units, of the rows of a part whose values are given."""
-    values = every.kept()
+    values = all_values.entering()
     x = units_of(values.x, axes[0])
     z = None if values.z is None else units_of(values.z, axes[1])
     if part.rows.unit is None:
         return Cells.of_values(axes, steps, x, z, values.group)
     codes = part.rows.unit_codes()
-    codes = codes if every.enters is None else codes[every.enters]
+    codes = codes if all_values.enters is None else codes[all_values.enters]
     return UnitCells.of_unit_values(axes, part.largest, part.rows.count, codes, x, z, values.group)
 
 
@@ -229,8 +229,7 @@ def compare_question(first: ScoreQuestion, second: ScoreQuestion) -> ComparedQue
         paired = ", ".join(name for name, about in METRICS.items() if about.paired)
         raise QueryRejected(
             f"Two predictions are not compared row by row by {metric}: use one of {paired}, or ask for both "
-            "scores "
-            f"in one call."
+            "scores in one call."
         )
     groups = len(first.scale.classes) if metric == "balanced_accuracy" else 1
     statistic: Statistic = Contrast((1 / groups,) * groups) if groups > 1 else Mean()
@@ -325,8 +324,7 @@ def scale_of(
     if len(seen) == 1:
         raise QueryRejected(
             f"The training part shows one class of {target!r} only ({quoted(seen[0])}), and {metric} "
-            "compares "
-            "classes. Give more rows, or score with accuracy."
+            "compares classes. Give more rows, or score with accuracy."
         )
     if metric == "balanced_accuracy":
         if not 2 <= len(seen) <= _MOST_CLASSES:
@@ -376,8 +374,7 @@ def _positive_label(target: str, kind: str, training: Part | None, classes: Any)
     if len(labels) != 2:
         raise QueryRejected(
             f"{target!r} has {len(labels)} classes in the training part, and one of two counts as positive: "
-            "say "
-            "which with positive=..."
+            "say which with positive=..."
         )
     return labels[1]
 
@@ -391,8 +388,7 @@ def _without_its_own_rows(question: ScoreQuestion, training: Part, cv: int | Non
         if cv is not None:
             raise QueryRejected(
                 "cv= needs a model of scikit-learn that can be fitted again on the training part; bring a "
-                "guess "
-                "instead."
+                "guess instead."
             )
         if question.statistic is not None and question.statistic.needs_training:
             return replace(question, notes=_with_note(question.notes, _OWN_ROWS))
@@ -425,23 +421,23 @@ def _of_array(
     except ValueError:
         shape = None
     if shape not in ((protected.rows.count,), (protected.data_rows,)):
-        got = "a list of lists" if shape is None else f"an array of shape {shape}"
+        received = "a list of lists" if shape is None else f"an array of shape {shape}"
         raise QueryRejected(
             f"Give one prediction for each of the {protected.data_rows:,} rows of the data, or for each of "
-            f"the {protected.rows.count:,} protected rows; got {got}."
+            f"the {protected.rows.count:,} protected rows; got {received}."
         )
-    given = of_one_kind(predictions)
-    require_kind(given, target, metric, protected, positive=scale.positive)
+    array = of_one_kind(predictions)
+    require_kind(array, target, metric, protected, positive=scale.positive)
     probable = METRICS[metric].needs == "probability"
-    if probable and not np.all((given >= 0.0) & (given <= 1.0)):
+    if probable and not np.all((array >= 0.0) & (array <= 1.0)):
         called = "A Brier score" if metric == "brier" else f"A {metric}"
         raise QueryRejected(
             f"{called} needs probabilities: give numbers from 0 to 1 that say how likely it is that "
             f"{target} is {1 if scale.positive is None else quoted(scale.positive)}."
         )
-    identity = hashlib.sha256(given.dtype.str.encode() + given.tobytes()).hexdigest()
-    everywhere = protected.mask is not None and len(given) == protected.data_rows
-    vague = () if everywhere or guess is not None else (_NO_GUESS,)
+    identity = hashlib.sha256(array.dtype.str.encode() + array.tobytes()).hexdigest()
+    everywhere = protected.mask is not None and len(array) == protected.data_rows
+    no_guess = () if everywhere or guess is not None else (_NO_GUESS,)
     return _question(
         identity,
         label=name or identity[:_SHOWN],
@@ -449,9 +445,9 @@ def _of_array(
         metric=metric,
         guess=guess,
         scale=scale,
-        predictions=given,
+        predictions=array,
         everywhere=everywhere,
-        notes=(_BY_PLACE, *((_brier_note(scale.positive),) if metric == "brier" else ()), *vague),
+        notes=(_BY_PLACE, *((_brier_note(scale.positive),) if metric == "brier" else ()), *no_guess),
     )
 
 
@@ -504,10 +500,10 @@ def _brier_note(positive: Any, whose: str = "of") -> str:
 
 
 def _question(
-    identity: str, *, label: str, target: str, metric: str, guess: float | None, scale: Scale, **rest: Any
+    identity: str, *, label: str, target: str, metric: str, guess: float | None, scale: Scale, **fields: Any
 ) -> ScoreQuestion:
     about, (low, high) = METRICS[metric], limits_of(metric, scale)
-    details = _told(metric, scale)
+    details = _details(metric, scale)
     return ScoreQuestion(
         key=hashlib.sha256(f"score {metric} {target} {identity}{details}".encode()).hexdigest(),
         text=f"score({label}, target = {target}, metric = {metric}{details})",
@@ -522,11 +518,11 @@ def _question(
         target=target,
         metric=metric,
         scale=scale,
-        **rest,
+        **fields,
     )
 
 
-def _told(metric: str, scale: Scale) -> str:
+def _details(metric: str, scale: Scale) -> str:
     """Further facts that decide the score, for its text and its key."""
     if METRICS[metric].needs == "number":
         return f", bounds = {_ends(scale)}"
@@ -573,13 +569,13 @@ def require_labels(question: ScoreQuestion, training: Part | None) -> None:
         if training is None:
             return
         rows = training.rows.first(min(_TRIED_ROWS, training.rows.count))
-        given = question.predictions.predict(
+        predictions = question.predictions.predict(
             Part(rows, training=True, data_rows=training.data_rows), question.target
         )
     else:
-        given = question.predictions
+        predictions = question.predictions
     seen = _labels_in(question.target, training)
-    predicted = set(given[~is_missing(given)].tolist())
+    predicted = set(predictions[~is_missing(predictions)].tolist())
     unseen = sorted(predicted - set(seen), key=str)
     if unseen and 0 < len(seen) <= _MOST_CLASSES:
         raise QueryRejected(

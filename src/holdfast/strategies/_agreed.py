@@ -97,7 +97,9 @@ class PreparedCells:
         """The interval if the statistic lies in [low, high], clipped to the values it can take."""
         question, reading = self.question, self.reading
         if isinstance(reading, Share):
-            # A share is a whole number of rows: the outermost counts within, aimed at between two of them.
+            # A share is a whole number of rows. These are the outermost counts in the range, half a row
+            # inward: so ``around``, which rounds outward, ends at these counts whatever the rounding error
+            # is.
             low = (math.ceil(max(low, 0.0) * reading.rows - 1e-6) + 0.5) / reading.rows
             high = (math.floor(min(high, 1.0) * reading.rows + 1e-6) - 0.5) / reading.rows
         inside = reading.around(low, high)
@@ -202,25 +204,17 @@ class AgreedCode:
     def left(self, account: Account) -> Left:
         """How many answers are left, and how many surprises."""
         agreement = self.schedule.agreement
-        answers = agreement.queries - account.steps
+        answers = stages = agreement.queries - account.steps
         words = f"{answers:,} of {agreement.queries:,} answers"
-        if agreement.surprises is None:
-            return Left(
-                answers,
-                words=words,
-                confirmed=answers,
-                surprises=answers,
-                unit=self.unit,
-                total=float(agreement.queries),
-            )
-        stages = max(0, self.schedule.stages - self._stage(account))
-        left = answers if stages else 0
-        words = f"{words}, and {max(0, stages - 1):,} of {agreement.surprises:,} surprises"
+        if agreement.surprises is not None:
+            stages = max(0, self.schedule.stages - self._stage(account))
+            words = f"{words}, and {max(0, stages - 1):,} of {agreement.surprises:,} surprises"
+            answers = answers if stages else 0
         return Left(
-            left,
+            answers,
             words=words,
-            confirmed=left,
-            surprises=min(left, stages),
+            confirmed=answers,
+            surprises=min(answers, stages),
             unit=self.unit,
             total=float(agreement.queries),
         )

@@ -27,6 +27,8 @@ from holdfast.strategies._strategy import Outcome
 _CLAIM = re.compile(r"\s*(.*\S)\s*(<=|>=|<|>)\s*([-+0-9.eE]+)\s*\Z", re.DOTALL)
 # The assumed share of claims that fail on the rows: one in a thousand.
 _FAILS = 1e-3
+CLAIM = "claim"
+"""Key in what is released about a claim. Other answers do not have it."""
 
 
 def split_claim(claim: str) -> tuple[str, str, float]:
@@ -165,18 +167,15 @@ class PreparedClaim:
         )
 
 
-CLAIM = "claim"
-
-
 def claim_level(account: Account, rate: float) -> float:
     """ln(1/α′) for the next claim of an account."""
     weights = Weights(expect=account.weights.expect)
-    before = account.learned.claims.found
-    return -math.log(rate) + weights.nats(account.steps + 1) + account.spent - math.log1p(before)
+    found_so_far = account.learned.claims.found
+    return -math.log(rate) + weights.nats(account.steps + 1) + account.spent - math.log1p(found_so_far)
 
 
 def whole_rate(rate: object) -> float:
-    """A rate in whole millionths, rounded down. The book keeps it so, and compares it so."""
+    """A rate in whole millionths, rounded down: the book keeps and compares rates in this form."""
     return math.floor(checks.real(rate, "rate", "[1e-6, 1)", of="Guard.discover") * 1e6 + 1e-6) / 1e6
 
 

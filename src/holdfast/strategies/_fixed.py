@@ -90,8 +90,9 @@ def preview_of(
     error: float | None,
     failure_closes: bool = False,
 ) -> Preview:
-    """What an answer will look like. Its width is known; its place is not, so it is shown in the middle.
-    There is no guess. With a filter the width is that for all rows; the fewer pass, the wider it becomes."""
+    """What an answer will look like. There is no guess: the interval is shown in the middle of the range, and
+    only its width counts. With a filter the width is the one for all rows. The fewer rows pass the filter,
+    the wider the interval is."""
     notes = []
     if question.filtered:
         notes.append("The width is that for all rows: the fewer pass the filter, the wider it is.")
@@ -125,21 +126,17 @@ def outcome_of(
 ) -> Outcome:
     """An answer that uses up ``answers``; a refusal if it would break a promised error."""
     clipped = interval.clip(question.low, question.high)
-    kept = error is None or clipped.half_width <= error
-    return Outcome(
-        price=float(answers),
-        surprise=False,
-        released=question.released(
-            value=min(max(value, clipped.low), clipped.high),
-            interval=clipped,
-            guess=None,
-            confirmed=True,
-            theorem=theorem,
-            numbers=numbers,
-        )
-        if kept
-        else None,
+    if error is not None and not clipped.half_width <= error:
+        return Outcome(float(answers), surprise=False, released=None)
+    released = question.released(
+        value=min(max(value, clipped.low), clipped.high),
+        interval=clipped,
+        guess=None,
+        confirmed=True,
+        theorem=theorem,
+        numbers=numbers,
     )
+    return Outcome(float(answers), surprise=False, released=released)
 
 
 @dataclass(frozen=True)
@@ -217,12 +214,12 @@ class PreparedSplit:
     def _quantile(self, own: Part) -> tuple[float, Interval, str]:
         level = self.question.level
 
-        def wanted(count: int) -> list[int]:
+        def ranks_for(count: int) -> list[int]:
             lower, upper = intervals.quantile_ranks(count, level, self.nats)
             middle = math.ceil(level * count)
             return [min(max(1, rank), count) for rank in (lower, middle, upper)] if count else []
 
-        count, values = self.question.order_statistics(own, wanted)
+        count, values = self.question.order_statistics(own, ranks_for)
         lower, upper = intervals.quantile_ranks(count, level, self.nats)
         low = values[0] if lower >= 1 else -math.inf
         high = values[2] if upper <= count else math.inf
@@ -254,8 +251,7 @@ class Splitting(FixedNumber):
         if not isinstance(question, TableQuestion):
             raise QueryRejected(
                 "A question with rows of its own is a mean, share or quantile of an expression; for "
-                "predictions "
-                "and statistics of your own use strategy='code' or a strategy with noise."
+                "predictions and statistics of your own use strategy='code' or a strategy with noise."
             )
         self.require(question, account, 1)
         start = account.steps * self.rows

@@ -77,14 +77,15 @@ class Capacity:
         return count if count < _MOST_COUNTED else _MANY
 
     def describe(self, account: Account, question: Question, half_width: float, never: str = "") -> Left:
-        """The same, with how many confirmed guesses or surprises it buys. ``half_width`` is what the widest
-        ``question`` would get now, infinite if it would be refused. ``never`` says why it would have been
-        refused from the start."""
+        """What is left, with how many confirmed guesses or surprises it buys. ``half_width`` is what the
+        widest ``question`` would get now, infinite if it would be refused. If it would have been refused as
+        the first question too, ``never`` says why."""
         total = self.left(Account(account.failure, weights=account.weights))
         if math.isinf(half_width):
-            now = f"{question.text} would be refused now: its interval would be wider than ±{self.error:g}"
-            words = never or now
-            return Left(0.0, words=words, confirmed=0, surprises=0, total=total)
+            refused = (
+                f"{question.text} would be refused now: its interval would be wider than ±{self.error:g}"
+            )
+            return Left(0.0, words=never or refused, confirmed=0, surprises=0, total=total)
         surprises = self._surprises(account)
         confirmed = max(surprises, _most(lambda count: account.nats(ahead=count) <= self.comfortable))
         bought = f"{_count(confirmed)} confirmed guesses or {_count(surprises)} surprises"
@@ -98,19 +99,22 @@ class Capacity:
         )
 
 
-def describe_unlimited(question: Question, half_width: float, after: Callable[[int], float]) -> Left:
-    """The words of an account without a promised error: how wide the widest ``question`` would be now, and
-    ``after`` more questions."""
+def describe_unlimited(
+    question: Question, half_width: float, half_width_after: Callable[[int], float]
+) -> Left:
+    """What is left of an account without a promised error: how wide the widest ``question`` would be now, and
+    after more questions."""
     return Left(
         math.inf,
         words=(
             f"{question.text} asked now gets about ±{half_width:.2g}; after {_SOON} more that match their "
-            f"guess, about ±{after(_SOON):.2g}. No maximum width was set, so no question is refused."
+            f"guess, about ±{half_width_after(_SOON):.2g}. No maximum width was set, so no question is "
+            "refused."
         ),
         confirmed=_MANY,
         surprises=_MANY,
         share_half_width=_of_a_share(question, half_width),
-        after=after if question.kind == "share" else None,
+        after=half_width_after if question.kind == "share" else None,
     )
 
 
@@ -145,8 +149,8 @@ def widest_question(model: Dependence | None, *, guessed: bool) -> Question:
 
 
 def forecast_tail(model: Dependence, units: Sequence[int]) -> Tail:
-    """About how the widest question about dependent rows varies, only for a forecast of its width. A series
-    is taken to have the memory that the model allows, and as many rows as a layout keeps."""
+    """About how the widest question about dependent rows varies. It is used only to forecast a width. We
+    assume that a series has as much memory as the model allows, and as many rows as a layout keeps."""
     if not model.bounded:
         return model.mean_tail()
     norm = model.operator_norm
@@ -154,12 +158,12 @@ def forecast_tail(model: Dependence, units: Sequence[int]) -> Tail:
         return SubGaussian(0.5 * math.sqrt((1 + norm) / (1 - norm) / model.n))
     steps = np.arange(1, _FAR_ENOUGH + 1)
     logs = model.log_remembered(steps)
-    sure = model.mean_tail(0.0, 1.0)
+    certain = model.mean_tail(0.0, 1.0)
     if logs is None or not units:
-        return sure
+        return certain
     remembered = 2 * float(np.exp(logs).sum())
     likely = SubGaussian(0.5 * math.sqrt((1 + remembered) / units[len(units) // 2]))
-    return min(sure, likely, key=lambda tail: tail.radius_at(_USUAL))
+    return min(certain, likely, key=lambda tail: tail.radius_at(_USUAL))
 
 
 def _of_a_share(question: Question, half_width: float) -> float:

@@ -119,8 +119,8 @@ class PreparedNoise:
     """A question and its noise: everything here is public."""
 
     question: Question
-    whole: Calibrated  # for the question as it stands
-    unit: Calibrated  # for a share; a filtered mean is made of shares
+    calibrated: Calibrated  # for the question itself
+    share_calibrated: Calibrated  # for a share: a filtered mean is made of shares
     error: float | None
     theorem: str
     numbers: dict[str, Any]
@@ -154,7 +154,11 @@ class PreparedNoise:
     def half_width(self) -> float:
         """The most that half the answer's interval can measure; with a filter, if all rows pass it."""
         width = self.question.high - self.question.low
-        return min(self.whole.error + self._rounding, width / 2) if math.isfinite(width) else self.whole.error
+        return (
+            min(self.calibrated.error + self._rounding, width / 2)
+            if math.isfinite(width)
+            else self.calibrated.error
+        )
 
     @property
     def _rounding(self) -> float:
@@ -166,16 +170,16 @@ class PreparedNoise:
         """Read the rows once and add fresh noise, from the operating system's randomness."""
         question = self.question
         if isinstance(question, StatisticQuestion):
-            value = self.whole.add(question.value(part))
-            interval = Interval(value - self.whole.error, value + self.whole.error)
+            value = self.calibrated.add(question.value(part))
+            interval = Interval(value - self.calibrated.error, value + self.calibrated.error)
         elif question.filtered:
             value, interval = self._ratio(part)
         else:
             # Noise is added before ``low``. A float as large as ``low`` may have too few digits: then one row
             # could move the sum by more than its influence.
             width = question.high - question.low
-            value = question.low + self.whole.add(width * question.moments(part).position)
-            reach = self.whole.error + self._rounding
+            value = question.low + self.calibrated.add(width * question.moments(part).position)
+            reach = self.calibrated.error + self._rounding
             interval = Interval(value - reach, value + reach)
         return outcome_of(
             question,
@@ -195,10 +199,11 @@ class PreparedNoise:
         width = question.high - question.low
         share = moments.rows / part.rows.count
         scaled = share * moments.position if moments.rows else 0.0
-        top, bottom = self.unit.add(scaled), self.unit.add(share)
-        reach = self.unit.error + question.resolution / width
+        top, bottom = self.share_calibrated.add(scaled), self.share_calibrated.add(share)
+        reach = self.share_calibrated.error + question.resolution / width
         inside = ratio(
-            Interval(top - reach, top + reach), Interval(bottom - self.unit.error, bottom + self.unit.error)
+            Interval(top - reach, top + reach),
+            Interval(bottom - self.share_calibrated.error, bottom + self.share_calibrated.error),
         )
         middle = min(max(top / bottom, inside.low), inside.high) if bottom > 0 else inside.middle
         return question.low + width * middle, Interval(
@@ -221,9 +226,8 @@ class TypicalNoise(FixedNumber):
     def of(
         cls, kind: str, queries: int, failure: float, model: Dependence, promised: float | None
     ) -> TypicalNoise:
-        """The least certified error for ``queries`` answers to the widest question for which the model has a
-        tail."""
-        # The tail of the widest question that the model answers: a share, or the mean of the rows.
+        """The least certified error for ``queries`` answers to the widest question that the model answers: a
+        share, or the mean of the rows."""
         return cls(queries, model, kind, typical_plan(kind, model.mean_tail(), queries, failure), promised)
 
     @property
@@ -235,14 +239,14 @@ class TypicalNoise(FixedNumber):
         """Choose the noise without reading the rows: only the tail of the question decides it."""
         _refuse_quantiles(question)
         if isinstance(question, StatisticQuestion):
-            tail = unit = question.tail
+            tail = share_tail = question.tail
         else:
             tail = tail_of_bounded_mean(self.model, question.low, question.high)
-            unit = self.model.mean_tail(0.0, 1.0)
+            share_tail = self.model.mean_tail(0.0, 1.0)
         prepared = PreparedNoise(
             question=question,
-            whole=typical_noise(self.plan, tail),
-            unit=typical_noise(self.plan, unit),
+            calibrated=typical_noise(self.plan, tail),
+            share_calibrated=typical_noise(self.plan, share_tail),
             error=self.promised,
             theorem=f"{self.kind} noise" if self.queries > 1 else "the tail of a single question",
             numbers={
@@ -292,8 +296,8 @@ class TransferNoise(FixedNumber):
             )
         prepared = PreparedNoise(
             question=question,
-            whole=transfer_noise(self.plan, question.high - question.low),
-            unit=transfer_noise(self.plan),
+            calibrated=transfer_noise(self.plan, question.high - question.low),
+            share_calibrated=transfer_noise(self.plan),
             error=self.promised,
             theorem="Gaussian noise",
             numbers={
