@@ -219,8 +219,8 @@ class OutputEvent:
 
 
 def lower_epsilon(inside: Any, outside: Any, drawn: int, delta: float, error: float) -> Any:
-    """ln((P̲ − δ)/Q̄) with one-sided limits at ``error`` each, from counts among ``drawn``: for choosing
-    only."""
+    """ln((P̲ − δ)/Q̄) with one-sided limits at ``error`` each, from counts among ``drawn``. It is used only
+    to choose an event."""
     low = np.where(inside > 0, special.betaincinv(np.maximum(inside, 1), drawn - inside + 1.0, error), 0.0)
     high = np.where(
         outside < drawn, special.betaincinv(outside + 1.0, np.maximum(drawn - outside, 1.0), 1 - error), 1.0

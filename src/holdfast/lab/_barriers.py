@@ -78,7 +78,7 @@ def interval(values: Floats) -> tuple[float | None, float | None]:
 
 
 def impossible_rows(problem: str, stability: DP | Replicability | None, d: int) -> int | None:
-    """Fewer rows than this are not enough for anybody."""
+    """With fewer rows than this, no algorithm keeps the promise."""
     if stability is None:
         return None
     bound = one_way_marginals_bound if problem == "marginals" else sign_one_way_marginals_bound
@@ -214,7 +214,7 @@ def mismatch(apart: Floats, width: float, tangents: Floats | None = None) -> flo
         return float(1.0 - np.prod(1.0 - np.minimum(np.abs(moved), 1.0), axis=1).mean())
     cosine, sine = np.cos(np.pi * moved), np.sin(np.pi * moved)
     # cos(π(e + m))/cos(πe) = cos πm − sin πm tan πe, not positive where the shifted droplet ends. Every pair
-    # meets the errors of several others: all are independent of it.
+    # is combined with the errors of several other pairs, which are independent of it.
     shifts = [sign * sine * np.roll(tangents, k, axis=0) for k in range(_MEETINGS) for sign in (1.0, -1.0)]
     t = 1.0 - float(np.mean([_overlap(cosine - shift) for shift in shifts]))
     return 2.0 * t / (1.0 + t)

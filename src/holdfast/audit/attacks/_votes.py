@@ -92,7 +92,7 @@ def linear_classifier_attack(answer: Answerer, train: Rows, *, kept: int, reach:
             (in_training * answers > 0) & (np.abs(in_training) >= least) & (np.abs(answers) >= least)
         )
         chosen = agreeing[np.argsort(-np.abs(in_training[agreeing]), kind="stable")][:kept]
-        # The training part's first choice decides where signs add up to nothing.
+        # If the signs of a row add up to 0, the first column decides.
         signs = np.sign(in_training[chosen]) * np.where(np.arange(len(chosen)) == 0, 1 + 1e-9, 1.0)
         right = AttackQuestion(
             partial(_right, chosen, signs), 0.5, None, "classifier", partial(_right_condition, chosen, signs)
