@@ -89,9 +89,10 @@ def barriers(folder: Path, *, runs: int, progress: Progress, workers: Workers = 
     """Measure the rows that each promise needs as columns are added, and draw them with the lower bounds."""
     log_rows = measure(runs, progress, workers)
     files = save("barriers", folder, lambda colours: _picture(log_rows, colours))
+    promises = {name: (stability, method) for name, stability, method in ALGORITHMS}
     lines: list[tuple[Any, ...]] = []
     for (problem, name), logs in log_rows.items():
-        stability, method = next((s, m) for n, s, m in ALGORITHMS if n == name)
+        stability, method = promises[name]
         for place, d in enumerate(COLUMNS):
             measured = (logs[:, place].mean(), *interval(logs[:, place]))
             rows = (None if value is None else float(f"{math.exp(value):.4g}") for value in measured)
