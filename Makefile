@@ -1,4 +1,4 @@
-# Everything runs in virtual environments of its own, made from the lock files. Nothing else is needed on the machine.
+# Every target makes its own virtual environment from the lock files. The machine needs Python and nothing else.
 PYTHON ?= python3
 VENV ?= .venv
 DEMO ?= .venv-demo
@@ -7,14 +7,14 @@ WORKERS ?= 2
 
 .PHONY: demo test test-more test-all check format lock site clean
 
-# The demo needs the core only, and runs from the source tree: nothing is built, nothing is compiled for later.
+# The demo needs only the core packages. It runs from the source tree, without a build and without .pyc files.
 demo: $(DEMO)/.ready
 	$(DEMO)/bin/python -B -m holdfast demo
 
 test: $(VENV)/.ready
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not more"
 
-# What starts other programs (Spark, PostgreSQL, Chromium, services), runs whole pages or simulates for longer.
+# The longer tests: those that start other programs (Spark, PostgreSQL, Chromium, services) or run whole pages.
 test-more: $(VENV)/.ready
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and more"
 
@@ -30,8 +30,9 @@ format: $(VENV)/.ready
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# Make an environment and install into it: uv where there is one, else the interpreter's own pip, which starts
-# sooner than a pip of the environment's own, else that one. Locks are complete, so nothing is resolved.
+# Make an environment and install into it. The first of these that is available is used: uv, the pip of the
+# interpreter (no second pip has to be installed), a pip inside the environment. The lock files name every
+# package, so no dependency is resolved.
 define install
 	@if command -v uv >/dev/null 2>&1; then \
 		{ test -x $(1)/bin/python || uv venv --quiet --python $(PYTHON) $(1); } && \
@@ -46,8 +47,8 @@ define install
 	fi
 endef
 
-# Leave out what the demo never loads: tests inside packages, headers, Arrow's network parts, and the copies that
-# its wheel has of libraries under their other names. That is 100 MB.
+# Delete files that the demo never loads: tests inside packages, headers, Arrow's network libraries, and second
+# copies of Arrow's other libraries under versioned names. This saves 100 MB.
 define trim
 	@find $(1)/lib -depth -type d \( -path '*/site-packages/*/tests' -o -path '*/pyarrow/include' \) -exec rm -rf {} +
 	@for part in arrow_flight arrow_python_flight arrow_s3; do \
@@ -73,9 +74,9 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 	@$(BIN)/python -m compileall -q -j $(WORKERS) $(VENV)/lib >/dev/null 2>&1 || true # packages ship files for other Pythons
 	@touch $@
 
-# Resolve the newest versions that the ranges in pyproject.toml allow, in an environment of its own. The demo's
-# lock has the same versions of the core. The image's lock has the hash of every file too. Helm's package has no
-# file for other machines, so its line gets the condition that pyproject.toml has.
+# Resolve the newest versions that pyproject.toml allows, in a temporary environment. The lock file of the demo
+# has the same versions of the core packages. The lock file of the image also has a hash for every file. Helm's
+# package exists for Linux on x86-64 only, so its line gets the same condition as in pyproject.toml.
 IMAGE_EXTRAS := --extra server --extra postgres --extra traces
 lock:
 	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock

@@ -1,4 +1,4 @@
-"""What the attacks did, as tables: who held against what, and real beside certified errors."""
+"""Tables of the attacks: which method withstood which attack, and real beside certified errors."""
 
 from __future__ import annotations
 

@@ -158,8 +158,10 @@ def throughput(folder: Path, seconds: float) -> dict[str, Any]:
 
 
 def write_lines(path: Path, key: SigningKey, source: Path, lines: int) -> None:
-    """A book as ``lines`` lines of use leave it: begun by a guard, gone on with in bulk, with checkpoints as
-    often as a guard writes them."""
+    """Write a book of ``lines`` lines.
+
+    A guard begins it. The rest is written in bulk, with checkpoints as often as a guard writes them.
+    """
     guard = Guard(source, ledger=Book(path, key=key))
     for number in range(20):
         guard.share(f"score > {number / 100}", guess=1 - number / 100)
@@ -200,7 +202,7 @@ def write_lines(path: Path, key: SigningKey, source: Path, lines: int) -> None:
 
 
 def long_books(folder: Path, sizes: tuple[int, int], asked: int = 300) -> dict[str, Any]:
-    """How long a guard takes to go on with a short and with a long book, and questions from both in turn."""
+    """How long a guard takes to open a short and a long book, and to answer questions from both in turn."""
     rng = np.random.default_rng(0)
     source = folder / "long.parquet"
     pd.DataFrame({"age": rng.integers(18, 90, ROWS), "score": rng.random(ROWS)}).to_parquet(source)

@@ -22,7 +22,7 @@ REPETITIONS = {300: 20, 5_000: 8, 300_000: 2}
 
 
 def guarded(rows: int, questions: int, seed: int) -> float:
-    """The mean half-width of the answers of one guard that was told about how many questions come."""
+    """The mean half-width of the answers of one guard that expects about this many questions."""
     source = np.random.default_rng([rows, questions, seed])
     table = {f"x{i}": source.random(rows) < TRUTH for i in range(questions)}
     guard = Guard(table, expect=questions, confidence=CONFIDENCE)

@@ -21,7 +21,7 @@ pytest.register_assert_rewrite("contracts.engine")
 _MEMORY = "/dev/shm"
 if "TMPDIR" not in os.environ and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > 2**31:
     os.environ["TMPDIR"] = _MEMORY
-    tempfile.tempdir = None  # Looked up anew.
+    tempfile.tempdir = None  # Looked up again.
 
 settings.register_profile("holdfast", deadline=None, derandomize=True, max_examples=60)
 settings.register_profile("quick", settings.get_profile("holdfast"), max_examples=15)
@@ -94,6 +94,16 @@ def postgres():
         server = pgserver.get_server(Path(folder) / "server")
         yield server.get_uri()
         server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def postgres_connection(postgres):
+    """An ibis connection to this server."""
+    import ibis
+
+    connection = ibis.connect(postgres)
+    yield connection
+    connection.disconnect()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -10,11 +10,13 @@ import math
 from collections.abc import Iterable
 from functools import lru_cache
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast.errors import InvalidArgument
 
 __all__ = ["choice", "real", "reals", "whole"]
+
+Word = TypeVar("Word", bound=str)
 
 
 @lru_cache(maxsize=256)
@@ -113,7 +115,7 @@ def reals(values: object, argument: str, domain: str, *, of: str = "", by: str =
     return numbers
 
 
-def choice(value: object, argument: str, options: tuple[str, ...], *, of: str = "", by: str = "") -> str:
+def choice(value: Word, argument: str, options: tuple[str, ...], *, of: str = "", by: str = "") -> Word:
     """Return ``value`` if it is one of the named options.
 
     Args:

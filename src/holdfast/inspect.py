@@ -52,7 +52,7 @@ class Submission:
     submitted, or that the gate did not take.
 
     Args:
-        gate: The gate.
+        gate: The gate that candidates are submitted to.
         name: The candidate's name.
         metric: The score to take from an evaluation. None where there is one.
     """

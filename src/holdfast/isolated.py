@@ -97,7 +97,7 @@ def parts_of(values: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The entries of a long mapping, some at a time, as isolated work sends them.
 
     Args:
-        values: The mapping.
+        values: The mapping to cut into pieces.
     """
     entries = iter(values.items())
     while part := dict(islice(entries, _ENTRIES_A_PART)):

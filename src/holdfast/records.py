@@ -36,7 +36,7 @@ def show(value: object) -> str:
     """A number with six significant digits; anything else as its ``repr``.
 
     Args:
-        value: The value.
+        value: What is shown.
     """
     return format(value, ".6g") if isinstance(value, float) else repr(value)
 
@@ -45,7 +45,7 @@ def amount(number: float, unit: str) -> str:
     """A number of nats, or of answers or anything else that is counted, in words.
 
     Args:
-        number: The number.
+        number: How many there are.
         unit: What is counted, in the plural.
 
     >>> amount(0.2877, "nats"), amount(1.0, "answers"), amount(100, "answers")
@@ -59,7 +59,7 @@ def interval_words(value: float, low: float, high: float) -> tuple[str, str]:
     """The value and ``[low, high]``, to three digits of the half-width, the ends rounded outward.
 
     Args:
-        value: The value.
+        value: The value of an answer; it lies between ``low`` and ``high``.
 
     >>> interval_words(0.69231, 0.67129, 0.71309)
     ('0.6923', '[0.6712, 0.7131]')
@@ -105,7 +105,7 @@ def plain(value: object) -> Any:
     """Turn records, tuples and mappings into what ``json.dumps`` takes.
 
     Args:
-        value: The value.
+        value: A record, or a collection of records and plain values.
     """
     if value is None or type(value) in (str, int, bool):
         return value

@@ -18,6 +18,8 @@ from holdfast.scoring import METRICS
 from holdfast.typing import Predictor
 
 if TYPE_CHECKING:
+    import pandas
+
     from holdfast.typing import MetricName, ScoreAllOptions, ScorerOptions
 
 __all__ = ["GuardedScorer", "Selection", "select"]
@@ -34,8 +36,8 @@ class GuardedScorer:
     The account lives in this process, so use ``n_jobs=1`` where the scorer is called.
 
     Args:
-        guard: The guard.
-        metric: What is measured.
+        guard: The guard of the table that models are scored on.
+        metric: The score by its name, for example "accuracy"; see :meth:`holdfast.Guard.score`.
         target: The column to predict. None: the only column that the model was not fitted on.
         options: As in :meth:`holdfast.Guard.score`, without ``guess``.
 
@@ -135,7 +137,7 @@ class Selection(Record):
         best: The name of the best model.
         score: The answer for the best model.
         answers: The answer for each model.
-        metric: What is measured.
+        metric: The score by its name, for example "accuracy"; see :meth:`holdfast.Guard.score`.
         model: The best model.
     """
 
@@ -155,7 +157,7 @@ class Selection(Record):
             if name != self.best and answer.low <= winner.high and answer.high >= winner.low
         )
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pandas.DataFrame:
         """The scores as a pandas data frame, best first."""
         try:
             import pandas
@@ -192,8 +194,8 @@ def select(
     Guarantee: that of :class:`Selection`.
 
     Args:
-        guard: The guard.
-        metric: What is measured.
+        guard: The guard of the table that models are scored on.
+        metric: The score by its name, for example "accuracy"; see :meth:`holdfast.Guard.score`.
     """
     from sklearn.base import clone
     from sklearn.exceptions import NotFittedError

@@ -148,7 +148,7 @@ def test_averaging_undoes_noise(seed):
     assert right[0] < 0.85 < right[1]
 
 
-def test_differencing_tells_secrets_of_plain_averages_and_noise_hides_them(seed):
+def test_differencing_finds_secrets_in_plain_averages_and_not_in_noisy_ones(seed):
     rng = np.random.default_rng(seed)
     rows = people(rng)
     plain = attacks.differencing_attack(naive(rows), rows, targets=100).details

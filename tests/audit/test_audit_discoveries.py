@@ -34,7 +34,7 @@ def gullible(rng):
     return lambda claim: Discovery(claim, True, 20.0, 0.05, 0.05, 0.0)
 
 
-def test_whoever_finds_everything_is_refuted():
+def test_discovering_everything_is_refuted():
     found = coverage(gullible, lambda guard: [(guard("x > 0"), False), (guard("y > 0"), True)], 60, rate=0.2)
     assert found.refuted
     assert found.estimate == pytest.approx(0.5)

@@ -79,7 +79,7 @@ def test_confidence_of_all_is_a_union_bound():
         '{"format": "holdfast audit report 1", "findings": [5]}',
     ],
 )
-def test_what_is_no_report_is_refused(text, tmp_path):
+def test_a_file_that_is_not_a_report_is_refused(text, tmp_path):
     (tmp_path / "report.json").write_text(text)
     with pytest.raises(InvalidArgument):
         Report.load(tmp_path / "report.json")

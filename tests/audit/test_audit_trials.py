@@ -39,7 +39,7 @@ def test_what_cannot_be_sent_to_a_process_runs_in_threads(seed):
 
 
 @pytest.mark.parametrize("name", AUDITS)
-def test_an_interrupted_audit_goes_on_where_it_stopped(name, seed, tmp_path):
+def test_an_interrupted_audit_continues_where_it_stopped(name, seed, tmp_path):
     whole = AUDITS[name](seed=seed)
     file = tmp_path / "trials.jsonl"
     assert AUDITS[name](seed=seed, resume=file) == whole
@@ -91,7 +91,7 @@ def test_the_file_of_another_audit_is_refused(wrong, tmp_path):
     assert file.read_text() == before
 
 
-def test_progress_is_told_and_silence_is_the_default(capsys, seed):
+def test_progress_is_reported_on_request_and_not_by_default(capsys, seed):
     told = []
     AUDITS["replicability"](seed=seed, progress=lambda done, total: told.append((done, total)))
     assert told[0] == (0, 60)
@@ -131,6 +131,6 @@ def test_workers_and_seeds_are_checked(wrong):
         (max, False),
     ],
 )
-def test_a_second_argument_is_given_to_those_who_want_one(function, wants):
+def test_a_function_with_two_parameters_gets_a_second_argument(function, wants):
     found = replicability(function, lambda rng: rng.random(3), 1)
     assert (found.details["tape"] is not None) is wants

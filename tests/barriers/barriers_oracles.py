@@ -1,8 +1,15 @@
-"""How far apart two ranges of counts are, for the tests of every implicit sampler."""
+"""What several tests of barriers enumerate: units of a modulus, and the distance of two ranges of counts."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+
+
+def units(modulus: int) -> list[int]:
+    """The numbers below the modulus without a common divisor with it."""
+    return [u for u in range(modulus) if math.gcd(u, modulus) == 1]
 
 
 def mismatch(a: np.ndarray, g: float) -> np.ndarray:

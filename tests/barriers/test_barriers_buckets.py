@@ -276,7 +276,7 @@ def test_inverters_that_lie_are_not_believed(seed):
     for i in range(5):
         tape = Tape(seed).branch(i)
         told = implicit_correlated_sample(circuit, plan=plan, tape=tape, inverter=Liar())
-        assert told.value in (0, None)  # strings 0 … 3 lead to 0: nothing else can be told
+        assert told.value in (0, None)  # strings 0 … 3 lead to 0: no other value is possible
         assert implicit_correlated_sample(circuit, plan=plan, tape=tape, inverter=Shy()).value is None
 
 

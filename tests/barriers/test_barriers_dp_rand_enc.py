@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from barriers_oracles import units
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -28,10 +29,6 @@ from holdfast.stability import DP
 
 LEVEL = 1e-6
 FIFTEEN, TWENTY_ONE, SEVENTY_SEVEN = PrivateKey(3, 5, 2), PrivateKey(3, 7, 5), PrivateKey(7, 11, 6)
-
-
-def units(modulus: int) -> list[int]:
-    return [u for u in range(modulus) if math.gcd(u, modulus) == 1]
 
 
 def output_law(rows, key, epsilon: float, monkeypatch) -> dict[int, Fraction]:
@@ -159,7 +156,7 @@ def test_the_wrong_bit_comes_exactly_as_often_as_stated(bit, seed):
     assert answers[0].guarantee == DP(exact_privacy(2).epsilon)
 
 
-def test_the_record_does_not_tell_how_many_rows_were_valid():
+def test_the_record_does_not_reveal_how_many_rows_were_valid():
     rng = np.random.default_rng(0)
     first, second = (
         dp_rand_enc(rows, FIFTEEN.public, epsilon=1.0, coins=rng).to_dict() for rows in ([1, 1], [3, 7])

@@ -8,6 +8,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from barriers_oracles import units
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -34,10 +35,6 @@ TOYS = [
 ]
 ONE_OF_EACH = list({key.public.modulus: key for key in TOYS}.values())
 LEVEL = 1e-6
-
-
-def units(modulus: int) -> list[int]:
-    return [u for u in range(modulus) if math.gcd(u, modulus) == 1]
 
 
 def squares(modulus: int) -> set[int]:

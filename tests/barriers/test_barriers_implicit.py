@@ -141,7 +141,7 @@ def search(function, target, inputs):
     return int(hits[0]) if len(hits) else None
 
 
-def test_any_inverter_may_be_brought_and_lies_are_not_believed(seed):
+def test_any_inverter_may_be_used_and_wrong_preimages_are_ignored(seed):
     circuit, plan = Circuit.of_counts([3, 1]), ImplicitPlan(2, slack=3, rounds=12, checks=64)
     for i in range(3):
         tape = Tape(seed).branch(i)

@@ -88,7 +88,7 @@ def test_the_chain_is_that_of_the_library(seed):
     assert found.gain == pytest.approx(told.gain, abs=1e-12)
 
 
-def test_differencing_tells_every_secret_of_exact_answers_and_none_of_noisy_ones(seed):
+def test_differencing_finds_every_secret_in_exact_answers_and_none_in_noisy_ones(seed):
     place = sessions.Place(1_000, 101)
     assert met("differencing", "naive reuse", place, seed).told == 1.0
     assert met("differencing", "typical-gaussian", place, seed).told < 0.75

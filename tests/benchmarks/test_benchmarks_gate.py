@@ -43,7 +43,7 @@ def test_the_product_needs_little_more():
         assert row(tasks, 1)["observed, product"] <= gain + 1e-12
 
 
-def test_the_kept_power_is_computed_anew():
+def test_the_kept_power_is_that_computed_now():
     assert gate_power.power() == KEPT["power"]
     fifty = KEPT["power at a gain of .05, 300 tasks, 50 candidates, by the share that differ"]
     assert gate_power.fifty_candidates() == pytest.approx(fifty)

@@ -19,14 +19,14 @@ LABELS = pd.DataFrame({"id": np.arange(ROWS), "y": np.random.default_rng(1).inte
 
 
 def opened(folder: str, compare: str = "paired") -> Board:
-    """The board, opened anew as by another process."""
+    """The board, opened again as another process would do."""
     place = Path(folder)
     book = Book(place / "book", key=SigningKey.at(place / "key"))
     return Board(LABELS, target="y", start=0.5, compare=compare, ledger=book, keep=place / "kept")
 
 
 def submissions(right: float | None = None, seed: int = 0) -> Iterator[pd.DataFrame]:
-    """Predictions of which more and more are right, or one of which about this share is."""
+    """Submissions that get better and better, or one of which about this share is right."""
     rng, y = np.random.default_rng(seed), LABELS["y"]
     for share in np.linspace(0.55, 0.9, KEYS) if right is None else [right]:
         wrong = rng.random(ROWS) >= share

@@ -1,4 +1,4 @@
-"""Boards: the ladder's alphabet, what a submission is told, climbers, the sealed final, bad submissions."""
+"""Boards: the outputs of the ladder, results of submissions, climbers, the sealed final, bad submissions."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def table(labels, right, seed=0):
     return pd.DataFrame({"id": labels["id"], "prediction": np.where(wrong, 1 - labels["y"], labels["y"])})
 
 
-def test_a_better_submission_is_told_an_interval_and_a_worse_one_almost_nothing(labels):
+def test_a_better_submission_gets_an_interval_and_a_worse_one_almost_nothing(labels):
     board = Board(labels, target="y", start=0.5)
     good = board.submit(table(labels, 0.7), asker=Asker("ann"))
     assert good.better
@@ -78,7 +78,7 @@ def test_a_better_submission_is_told_an_interval_and_a_worse_one_almost_nothing(
     assert board.spent == pytest.approx(good.cost + worse.cost + better.cost, abs=1e-9)
 
 
-def test_the_same_predictions_say_the_same_for_nothing(labels):
+def test_the_same_predictions_get_the_same_result_free_of_charge(labels):
     board = Board(labels, target="y", start=0.5)
     first = board.submit(table(labels, 0.7))
     spent = board.spent
@@ -146,7 +146,7 @@ def test_of_equal_submissions_the_latest_is_in_the_final(labels):
     assert score.low < 0.7 < score.high
 
 
-def test_who_scores_a_submission_is_not_taken_for_who_made_it(labels):
+def test_a_submission_belongs_to_the_person_who_made_it_and_not_to_the_one_who_scores_it(labels):
     board = Board(labels, target="y", start=0.5)
     key = board.take_in(table(labels, 0.7), by="ann")
     told = board.score(key, asker=Asker("bob"))
@@ -154,8 +154,8 @@ def test_who_scores_a_submission_is_not_taken_for_who_made_it(labels):
     assert board.standing[0].by == board.final()[0].by == "ann"
 
 
-def test_the_order_of_the_labels_is_told_by_nothing(labels):
-    """A table sorted by its labels would tell them to whoever learns its order."""
+def test_nothing_reveals_the_order_of_the_labels(labels):
+    """If a table is sorted by its labels, its order reveals them."""
     sorted_by_label = labels.sort_values("y", kind="stable")
     boards = [Board(frame, target="y", start=0.5) for frame in (labels, sorted_by_label)]
     assert boards[0].ids == boards[1].ids == list(range(ROWS))
@@ -201,7 +201,7 @@ def test_keys_in_the_order_of_the_table_give_it_away(labels, monkeypatch):
     assert guessed_right() == 40
 
 
-def test_a_board_from_before_rows_were_ordered_goes_on_with_its_rows(labels, tmp_path, monkeypatch):
+def test_a_board_opened_before_rows_were_ordered_continues_with_its_rows(labels, tmp_path, monkeypatch):
     shuffled = labels.sample(frac=1, random_state=3)
     place = {"keep": tmp_path / "kept", "ledger": tmp_path / "book"}
     with monkeypatch.context() as before:
@@ -245,7 +245,7 @@ def test_the_best_never_falls_when_two_processes_read_at_once(
         board.close()
 
 
-def test_each_of_two_processes_pays_for_what_the_other_was_told(labels, tmp_path):
+def test_each_of_two_processes_pays_for_the_answers_of_the_other(labels, tmp_path):
     """A board looks at the standing while it prepares a submission; the account must not be older."""
     first, second = (
         Board(labels, target="y", start=0.5, keep=tmp_path / "kept", ledger=tmp_path / "book")
@@ -379,14 +379,14 @@ def test_finalists_who_are_not_there_are_refused_before_anything_is_written(labe
     assert board.final()[0].low < 0.7
 
 
-def test_nobody_uses_the_sealed_part_up(labels):
+def test_a_final_without_submissions_is_refused_and_can_be_held_later(labels):
     board = Board(labels, target="y", start=0.5)
     with pytest.raises(QueryRejected, match="no submission to score"):
         board.final()
     assert not board.finished
 
 
-def test_what_the_final_said_stays_whatever_becomes_of_the_files(labels, tmp_path):
+def test_the_final_stays_readable_if_its_files_are_changed_or_lost(labels, tmp_path):
     place = {"keep": tmp_path / "kept", "ledger": tmp_path / "book"}
     board = Board(labels, target="y", start=0.5, **place)
     told = board.submit(table(labels, 0.7), asker=Asker("ann"))
@@ -398,7 +398,7 @@ def test_what_the_final_said_stays_whatever_becomes_of_the_files(labels, tmp_pat
     board.close()
 
 
-def test_a_submission_whose_file_was_changed_is_nobodys(labels, tmp_path):
+def test_a_submission_whose_file_was_changed_is_left_out_of_the_final(labels, tmp_path):
     board = Board(labels, target="y", start=0.5, keep=tmp_path / "kept")
     key = board.take_in(table(labels, 0.7), by="ann")
     path = tmp_path / "kept" / f"{key}.json"
@@ -465,7 +465,7 @@ def test_live_and_sealed_rows_are_apart(labels):
         (lambda frame: frame.set_axis(["id", "id"], axis=1), "'id', 'id'"),
     ],
 )
-def test_a_bad_submission_is_told_what_is_wrong_and_costs_nothing(labels, change, words):
+def test_a_bad_submission_is_refused_with_the_reason_and_costs_nothing(labels, change, words):
     board = Board(labels, target="y")
     with pytest.raises(QueryRejected, match=words):
         board.submit(change(table(labels, 0.7)))
@@ -473,7 +473,7 @@ def test_a_bad_submission_is_told_what_is_wrong_and_costs_nothing(labels, change
 
 
 @pytest.mark.parametrize("wrong", [1.0001, -1e-9, 7])
-def test_what_is_no_probability_is_refused_where_the_score_is_briers(labels, wrong):
+def test_predictions_outside_zero_and_one_are_refused_for_brier_scores(labels, wrong):
     board = Board(labels, target="y", metric="brier")
     predictions = np.full(ROWS, 0.5)
     predictions[-1] = wrong
@@ -600,6 +600,6 @@ def test_a_choice_is_before_the_final_or_refused_when_two_processes_write_at_onc
 
 
 @pytest.mark.parametrize("bad", [0, -1, 1.5, None, "2"])
-def test_a_number_of_finalists_that_is_none_is_refused(labels, bad):
+def test_a_bad_number_of_finalists_is_refused(labels, bad):
     with pytest.raises(InvalidArgument, match="most_finalists"):
         Board(labels, target="y", most_finalists=bad)

@@ -78,7 +78,7 @@ def test_each_is_answered_as_if_the_others_had_not_been(place, tmp_path):
     board.close()
 
 
-def test_the_last_of_fifty_is_told_as_much_as_the_first():
+def test_the_last_of_fifty_gets_as_much_as_the_first():
     """4,000 labels, of which 2,000 are live; fifty submissions, each a little better than the one before.
 
     Outputs and prices are those of one by one, so whoever comes after pays the same.
@@ -114,7 +114,7 @@ def test_equal_live_predictions_are_one_question_and_two_submissions(place):
     board.close()
 
 
-def test_one_that_fails_stops_nobody_and_is_charged_once(place, tmp_path, monkeypatch):
+def test_a_submission_that_fails_is_charged_once_and_stops_no_other(place, tmp_path, monkeypatch):
     board = opened(place)
     keys = [board.take_in(frame, by=f"p{i}") for i, frame in enumerate(submissions())]
     values, calls = ScoreQuestion.values, count()
@@ -137,7 +137,7 @@ def test_one_that_fails_stops_nobody_and_is_charged_once(place, tmp_path, monkey
     board.close()
 
 
-def test_what_would_not_pass_the_door_now_is_left_out_and_costs_nothing(place, monkeypatch):
+def test_a_kept_submission_that_would_be_refused_now_is_left_out_and_costs_nothing(place, monkeypatch):
     board = opened(place)
     with monkeypatch.context() as before:  # Kept when the door was open to everything.
         before.setattr(type(board._predictions), "_checked_values", lambda self, values: values)
@@ -171,7 +171,7 @@ def crash_points():
 
 
 @pytest.mark.parametrize(("write", "after"), crash_points())
-def test_a_batch_goes_on_after_a_crash_at_any_write(place, tmp_path, monkeypatch, write, after):
+def test_a_batch_continues_after_a_crash_at_any_write(place, tmp_path, monkeypatch, write, after):
     board = opened(place)
     keys = [board.take_in(frame, by=f"p{i}") for i, frame in enumerate(submissions())]
     append, writes = Book.append_all, count()
@@ -243,7 +243,7 @@ def test_two_processes_that_end_a_blind_phase_at_once_release_everything_once(
 
 
 @pytest.mark.parametrize(("compare", "prepared"), [("paired", PreparedComparison), ("scores", PreparedCode)])
-def test_who_asks_between_two_of_a_batch_has_a_place_and_a_price_after_all_of_it(
+def test_a_question_during_a_batch_is_placed_and_priced_after_the_whole_batch(
     place, tmp_path, monkeypatch, compare, prepared
 ):
     board, other = opened(place, compare), opened(place, compare)
@@ -364,7 +364,7 @@ def kills(place, tmp_path, number, seed):
     board.close()
 
 
-def test_killed_at_any_moment_a_batch_goes_on_where_it_stopped(place, tmp_path, seed):
+def test_killed_at_any_moment_a_batch_continues_where_it_stopped(place, tmp_path, seed):
     kills(place, tmp_path, 2, seed)
 
 

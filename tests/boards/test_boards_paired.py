@@ -70,7 +70,7 @@ def test_margins_add_up_to_the_score_that_is_shown():
     assert board.best == line[-1].value
 
 
-def test_what_is_not_shown_tells_nothing_and_costs_next_to_nothing():
+def test_a_gain_that_is_not_shown_reveals_nothing_and_costs_almost_nothing():
     board = whole()
     board.submit(first(0.7))
     worse = [board.submit(first(0.5 + place / 100)) for place in range(20)]
@@ -136,7 +136,7 @@ def test_no_margin_is_wrong_in_95_percent_of_runs(seed):
     assert wrong == 0 or betaincinv(wrong, runs - wrong + 1, 0.001) <= 0.05
 
 
-def test_prices_of_what_can_be_told_after_others_of_a_batch_sum_to_at_most_one(monkeypatch):
+def test_prices_after_other_submissions_of_a_batch_sum_to_at_most_one(monkeypatch):
     """Whatever was reached: all outputs of one submission together, a failure included."""
     board, prepared = whole(), []
     strategy = board._strategy
@@ -195,7 +195,7 @@ def test_a_best_submission_whose_file_is_gone_is_passed_over(tmp_path):
     board.close()
 
 
-def test_a_book_of_an_earlier_version_goes_on_comparing_scores(tmp_path, monkeypatch):
+def test_a_book_of_an_earlier_version_continues_comparing_scores(tmp_path, monkeypatch):
     """Its opening has no term about how submissions are compared."""
     place = {"keep": tmp_path / "kept", "ledger": tmp_path / "book"}
     start = Session.__init__
@@ -223,7 +223,7 @@ def test_a_book_of_an_earlier_version_goes_on_comparing_scores(tmp_path, monkeyp
     whole(compare="scores", **place).close()
 
 
-def test_a_book_goes_on_as_it_was_opened(tmp_path):
+def test_a_book_continues_as_it_was_opened(tmp_path):
     for compare in ("paired", "scores"):
         whole(compare=compare, ledger=tmp_path / compare).close()
         again = whole(ledger=tmp_path / compare)

@@ -154,7 +154,7 @@ def test_too_few_rows_are_a_refusal(people, holdfast):
         (["people.csv", "--sure"], "No such option"),
     ],
 )
-def test_bad_input_is_two_and_leaves_nothing_behind(people, holdfast, tmp_path, arguments, says):
+def test_bad_input_leaves_with_status_two_and_writes_nothing(people, holdfast, tmp_path, arguments, says):
     status, out, err = holdfast("ask", *arguments)
     assert status == 2
     assert says in " ".join(err.split())
@@ -191,7 +191,7 @@ def test_a_preview_asks_nothing(people, holdfast):
     assert "refused" in out
 
 
-def test_an_account_that_counts_answers_is_gone_on_with_and_shown_in_answers(people, holdfast):
+def test_an_account_that_counts_answers_continues_and_is_shown_in_answers(people, holdfast):
     Guard("people.csv", strategy="grid-code", queries=5, ledger="few.book").close()
     flags = ["--ledger", "few.book", "-q", "share(age > 40)"]
     status, out, _ = holdfast("ask", "people.csv", "--preview", *flags)
@@ -224,7 +224,7 @@ def test_lines_that_are_piped_in_are_questions(people, holdfast):
     assert len(json.loads(out)["answers"]) == 1
 
 
-def test_a_training_file_of_ones_own(people, holdfast):
+def test_a_training_file_of_the_callers_own(people, holdfast):
     people.head(500).to_csv("train.csv", index=False)
     people.tail(1500).to_csv("rest.csv", index=False)
     out = holdfast("ask", "rest.csv", "--train", "train.csv", "--json", "-q", "share(sex = 'F')")[1]

@@ -274,7 +274,7 @@ def test_a_scale_has_round_ticks_and_puts_shares_in_their_place(page_of, low, hi
         (["--out", "taken/inside"], "Cannot write to taken/inside"),
     ],
 )
-def test_bad_input_is_two(holdfast, elsewhere, arguments, says):
+def test_bad_input_leaves_with_status_two(holdfast, elsewhere, arguments, says):
     (elsewhere / "taken").write_text("a file")
     status, _, err = holdfast("demo", *arguments)
     assert status == 2

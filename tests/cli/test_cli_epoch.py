@@ -28,7 +28,7 @@ def months(tmp_path, monkeypatch):
 AFTER = ("--after", "january.csv")
 
 
-def test_an_epoch_is_opened_asked_gone_on_with_and_verified(months, holdfast, tmp_path):
+def test_an_epoch_is_opened_asked_continued_and_verified(months, holdfast, tmp_path):
     assert holdfast("ask", "january.csv", "-q", "share(paid = 1, guess = 0.2)")[0] == 0
     status, out, _ = holdfast("epoch", "open", "february.csv", *AFTER)
     assert status == 0

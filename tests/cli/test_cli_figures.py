@@ -72,7 +72,7 @@ def test_without_a_name_all_are_drawn_and_json_is_one_document(holdfast, made_up
         (["--output", "taken/inside"], "Cannot write to taken/inside"),
     ],
 )
-def test_bad_input_is_two(holdfast, made_up, arguments, says):
+def test_bad_input_leaves_with_status_two(holdfast, made_up, arguments, says):
     (made_up / "taken").write_text("a file")
     status, _, err = holdfast("figures", *arguments)
     assert status == 2

@@ -168,7 +168,7 @@ def test_a_gate_that_cannot_be_opened_leaves_no_file(gate, tmp_path, holdfast):
     assert "There is a gate in" in errors
 
 
-def test_a_report_closes_the_gate_and_tells_the_scores(gate, tmp_path, holdfast):
+def test_a_report_closes_the_gate_and_shows_the_scores(gate, tmp_path, holdfast):
     better = write_scores(tmp_path / "better.csv", fixed=30)
     holdfast("gate", "submit", gate, better, "--name", "v2")
     status, _, errors = holdfast("gate", "report", gate)
@@ -191,7 +191,7 @@ def test_seen_scores_are_paid_for(gate, holdfast):
     assert json.loads(shown)["cost"] == pytest.approx(2 * 5.7071, abs=1e-3)
 
 
-def test_power_is_told_before_a_gate_is_opened(holdfast):
+def test_power_is_shown_before_a_gate_is_opened(holdfast):
     status, shown, _ = holdfast("gate", "power", "--tasks", "300", "--differing", "0.1", "--json")
     assert status == 0
     assert 0.05 < json.loads(shown)["gain"] < 0.08

@@ -71,7 +71,7 @@ def test_a_better_candidate_passes(gate, tmp_path):
     assert summary.startswith("### Promoted")
 
 
-def test_a_candidate_that_is_not_shown_fails_unless_told_otherwise(gate, tmp_path):
+def test_a_candidate_that_is_not_shown_fails_by_default(gate, tmp_path):
     results = write(tmp_path / "v2.csv", SCORES)
     status, told, summary, _ = run_steps(tmp_path, gate=gate, results=results, name="v2")
     assert (status, told["promoted"]) == (1, "false")

@@ -1,6 +1,6 @@
 """The guide shows what happens: every command of docs/guides/ask.md is run, and its output compared.
 
-``python tests/cli/test_cli_guide.py`` writes the outputs anew.
+``python tests/cli/test_cli_guide.py`` writes the outputs again.
 """
 
 from __future__ import annotations

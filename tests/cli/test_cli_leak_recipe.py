@@ -37,7 +37,7 @@ def test_a_short_recipe(holdfast, file):
         assert sentence in text
 
 
-def test_a_long_recipe_tells_nothing(holdfast, tmp_path, rng):
+def test_a_long_recipe_proves_nothing(holdfast, tmp_path, rng):
     path = tmp_path / "weights.bin"
     path.write_bytes(rng.bytes(5000))
     status, out, _ = holdfast("leak", "--recipe", str(path), "--rows", "10000", "--score", "0.95")

@@ -19,7 +19,7 @@ def test_books_of_the_current_format_are_whole_and_left_alone(people, holdfast, 
     assert (tmp_path / "people.csv.holdfast").read_bytes() == before
 
 
-def test_a_book_of_a_later_format_and_a_file_that_is_none_are_refused(people, holdfast, tmp_path):
+def test_a_book_of_a_later_format_and_a_file_that_is_not_a_book_are_refused(people, holdfast, tmp_path):
     book = Book(tmp_path / "later.holdfast")
     book.append("open", {"format": 99}, after=0)
     book.close()

@@ -103,7 +103,7 @@ def _has_history(prompt):
     return loading is not None and loading.done()
 
 
-def test_the_prompt_answers_and_goes_on_after_errors(sitting):
+def test_the_prompt_answers_and_continues_after_errors(sitting):
     guard, said = sitting("share(agge > 40)\rshare(age > 40)\rnonsense\rshare(sex = 'F')\r\x04")
     assert [str(answer.query) for answer in guard.history] == ["share(age > 40)", "share(sex = 'F')"]
     assert "'age'" in said
@@ -136,7 +136,7 @@ def test_the_arrow_key_brings_back_what_was_asked_before(people, sitting):
     assert len(guard.history) == 1
 
 
-def test_control_c_clears_the_line_and_the_prompt_goes_on(sitting):
+def test_control_c_clears_the_line_and_the_prompt_continues(sitting):
     guard, _ = sitting("share(age > 10\x03share(age > 40)\r\x04")
     assert [str(answer.query) for answer in guard.history] == ["share(age > 40)"]
 
@@ -186,7 +186,7 @@ def test_every_command_says_something(sitting, tmp_path):
     assert len(guard.history) == 1
 
 
-def test_a_refusal_at_the_prompt_is_shown_and_the_prompt_goes_on(sitting):
+def test_a_refusal_at_the_prompt_is_shown_and_the_prompt_continues(sitting):
     guard, said = sitting("mean(income, 0, 1e5)\rshare(age > 40)\r\x04", error=0.15)
     assert "protected rows cannot give ±0.15; the best here is about" in said
     assert [str(answer.query) for answer in guard.history] == ["share(age > 40)"]

@@ -84,7 +84,7 @@ def test_a_preregistration_protects_all_rows(people, holdfast):
     assert widths[0] < widths[1]
 
 
-def test_bad_input_is_two_and_closes_nothing(people, holdfast):
+def test_bad_input_leaves_with_status_two_and_closes_nothing(people, holdfast):
     for arguments, says in (
         ([*QUESTIONS], "Add --yes"),
         ([*QUESTIONS, "--json"], "Add --yes"),
@@ -163,7 +163,7 @@ def test_terms_stay_those_of_the_account(people, holdfast):
         assert says in " ".join(err.split())
 
 
-def test_expect_and_each_are_the_guards_own_and_are_gone_on_with(people, holdfast):
+def test_expect_and_each_give_the_answers_of_the_guard_and_stay_in_the_account(people, holdfast):
     terms = ["--expect", "5", "--promise", "each"]
     first = json.loads(holdfast("ask", "people.csv", *terms, "--json", "-q", "share(age > 40)")[1])
     second = json.loads(holdfast("ask", "people.csv", "--json", "-q", "share(age > 50)")[1])
@@ -193,7 +193,7 @@ def test_nats_buy_a_finer_answer(people, holdfast):
     assert finest["high"] - finest["low"] < usual["high"] - usual["low"]
 
 
-def test_what_cannot_be_wished_for_charges_nothing(people, holdfast):
+def test_bad_options_for_prices_and_hints_charge_nothing(people, holdfast):
     for arguments, status, says in (
         (["--nats", "2", "--precise"], 2, "contradict"),
         (["--expect", "0"], 2, "The --expect option must be"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -103,7 +104,8 @@ def test_the_epochs_of_a_growing_table_are_verified_in_a_row(tmp_path, monkeypat
     second.close()
     status, out, _ = holdfast("verify", "account.holdfast", "account.epoch-2.holdfast")
     assert status == 0
-    assert "Intact: 6 lines" in out  # Opened; looked at, for nothing; and two about the next epoch.
+    # The opening, a comparison of rows free of charge, and two lines about the next epoch.
+    assert "Intact: 6 lines" in out
     assert "Epoch 2, intact: 3 lines" in out
     status, out, _ = holdfast("verify", "account.holdfast", "account.epoch-2.holdfast", "--json")
     assert [one["epoch"] for one in json.loads(out)] == [1, 2]
@@ -121,7 +123,13 @@ def test_a_witness_shows_a_book_that_went_back(signed, holdfast, tmp_path):
     shutil.copy("book", tmp_path / "books" / "people.holdfast")
     witness = str(tmp_path / "witness.jsonl")
     Witness(witness, tmp_path / "books", signed).note()
-    assert holdfast("verify", "book", "--witness", witness)[0] == 0
+    status, out, _ = holdfast("verify", "book", "--witness", witness)
+    assert status == 0
+    assert "Checkpoints of the witness that match: 1." in out
+    Path("empty.jsonl").touch()
+    status, out, _ = holdfast("verify", "book", "--witness", "empty.jsonl")
+    assert status == 0
+    assert "The witness saw nothing of a book that is checked here." in " ".join(out.split())
     now, older = Book("book"), Book("older")
     for event in list(now.events())[:3]:
         older.append(event.kind, event.body, after=event.sequence - 1, subject=event.subject)

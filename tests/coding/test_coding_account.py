@@ -63,7 +63,7 @@ def test_each_answer_has_the_same_weight_however_many_there_are():
     assert 0 < weights.nats(1) < 1e-5
 
 
-def test_a_hint_helps_those_who_are_expected_and_nobody_is_left_out():
+def test_a_hint_helps_the_expected_questions_and_leaves_weight_for_the_others():
     hinted, plain = Weights(expect=20.0), Weights()
     assert hinted.nats(20) < plain.nats(20)
     assert hinted.nats(1) > plain.nats(1)

@@ -79,14 +79,14 @@ def test_a_whole_range_that_left_the_failure_out_would_be_seen():
 
 
 @given(alphabets())
-def test_no_output_is_dearer_than_the_worst(alphabet):
+def test_no_output_is_more_expensive_than_the_worst(alphabet):
     prices = [alphabet.price(output) for output in outputs(alphabet)]
     assert max(*prices, alphabet.failure_price) <= alphabet.worst_price() + 1e-9
     assert alphabet.worst_price() <= alphabet.worst_price(others=1) + 1e-9
 
 
 @given(alphabets(), st.data())
-def test_no_output_of_a_batch_is_dearer_than_what_was_reserved(alphabet, data):
+def test_no_output_of_a_batch_is_more_expensive_than_what_was_reserved(alphabet, data):
     others = data.draw(st.lists(st.sampled_from([None, *outputs(alphabet)]), max_size=6))
     reserved, later = alphabet.worst_price(len(others) + 1), alphabet
     for other in others:
@@ -114,7 +114,7 @@ def test_the_prices_of_a_ladder_are_those_of_a_prior(experience):
 
 
 @given(st.integers(0, 40), st.integers(0, 40), st.lists(st.booleans(), max_size=60))
-def test_no_submission_of_a_batch_is_dearer_than_what_was_reserved(confirmed, surprised, others):
+def test_no_submission_of_a_batch_is_more_expensive_than_what_was_reserved(confirmed, surprised, others):
     grid, now = LadderGrid(0.0, 1.0, 0.3, 0.01, True), Experience(confirmed, surprised)
     reserved = LadderAlphabet(grid, now).worst_price(len(others))
     for surprise in others:

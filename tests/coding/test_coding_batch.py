@@ -85,7 +85,7 @@ def test_all_intervals_hold_in_the_worst_case():
     assert 0.5 * BETA < worst_session() <= BETA
 
 
-def test_a_batch_that_pays_nobody_afterwards_is_caught():
+def test_a_batch_that_later_questions_do_not_pay_for_is_caught():
     assert worst_session(pays=False) > BETA
 
 
@@ -93,7 +93,7 @@ def test_a_member_that_was_chosen_from_an_earlier_output_of_its_batch_is_caught(
     assert worst_session(fixed=False) > BETA
 
 
-def test_whoever_comes_after_pays_for_every_output_of_the_batch():
+def test_later_questions_pay_for_every_output_of_the_batch():
     account = Account(0.05)
     batch, later = account.for_batch(3), account
     for _ in range(3):

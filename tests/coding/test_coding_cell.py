@@ -79,7 +79,7 @@ def test_a_hint_says_how_many_are_to_come():
     assert coming_questions(199, 100.0) == 150
 
 
-def test_who_expects_few_questions_has_finer_cells():
+def test_fewer_expected_questions_give_finer_cells():
     assert best_half_cell(asked(0, 1.0), 1, 3) < best_half_cell(asked(0), 1, 3)
     assert best_half_cell(asked(0), 1, 3) < best_half_cell(asked(0, 100.0), 1, 3)
 

@@ -32,6 +32,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from contracts.examples import thinned
@@ -104,6 +105,15 @@ def people(seed: int, count: int) -> Columns:
         "s": [source.choice(["F", "M", "it's", "", None, "É", "12", " -1.5e3"]) for _ in range(count)],
         "d": [source.choice(days) for _ in range(count)],
     }
+
+
+def arrow(columns: Columns, whole: pa.DataType | None = None) -> pa.Table:
+    """The columns as an arrow table; those of whole numbers have 32 bits unless ``whole`` is another type."""
+    types = {
+        **{"x": pa.float64(), "y": pa.float64(), "k": whole or pa.int32(), "b": pa.bool_()},
+        **{"s": pa.string(), "d": pa.date32(), "t": pa.timestamp("us")},
+    }
+    return pa.table({name: pa.array(values, types[name]) for name, values in columns.items()})
 
 
 def units(values: list[float | None], lo: float, hi: float, missing: float) -> list[int]:
@@ -306,11 +316,11 @@ class EngineContract:
             line = writer.line()
             assert answer_of(rows, line) == answer_of(here, line), line
 
-    def test_what_is_lacking_is_known(self, rows: Any) -> None:
+    def test_missing_operations_are_known(self, rows: Any) -> None:
         assert rows.schema.dialect.lacking == self.lacking
 
     @pytest.mark.parametrize("name", ["exp", "ln", "power", "%"])
-    def test_what_is_lacking_is_refused_and_nothing_else(self, rows: Any, name: str) -> None:
+    def test_missing_operations_are_refused_and_nothing_else(self, rows: Any, name: str) -> None:
         call = {"power": "power(y, 0.3)", "%": "y % 2"}.get(name, f"{name}(y)")
         query = queries.mean(f"1 + {call}", bounds=(0, 1), nulls=0)
         if name in self.lacking or (name == "%" and "% of fractions" in self.lacking):
@@ -544,7 +554,7 @@ class EngineContract:
         assert (train.count, protected.count) == (300, 650)
         assert protected.frame()["y"].tolist() == table["y"][350:]
 
-    def test_a_split_that_is_none_is_refused(self, rows: Any) -> None:
+    def test_a_bad_split_is_refused(self, rows: Any) -> None:
         everything = np.ones(1000, dtype=bool)
         for mask in (everything, ~everything):
             with pytest.raises(QueryRejected, match="no rows"):

@@ -112,7 +112,7 @@ def test_mpmath_agrees_on_a_chain_with_three_states():
         [[1.0, 2.0], [3.0]],
     ],
 )
-def test_what_is_no_transition_matrix_is_refused(transition):
+def test_a_matrix_that_is_not_a_transition_matrix_is_refused(transition):
     with pytest.raises(InvalidArgument, match="transition"):
         MarkovChain(transition, 10)
 
@@ -128,7 +128,7 @@ def test_a_bad_row_is_named_and_a_sum_within_tolerance_is_divided_out():
 
 
 @pytest.mark.parametrize("initial", [[0.5], [0.5, 0.4], [1.5, -0.5], [math.nan, 1.0], "ab", [[0.5, 0.5]]])
-def test_what_is_no_start_is_refused(initial):
+def test_a_bad_start_is_refused(initial):
     with pytest.raises(InvalidArgument, match="initial"):
         MarkovChain(STICKY, 10, initial=initial)
 

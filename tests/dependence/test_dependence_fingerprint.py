@@ -112,7 +112,7 @@ def test_other_content_has_another_fingerprint(case):
 
 
 @pytest.mark.parametrize("case", ["one probability", "later sizes", "one edge", "a table", "a factor"])
-def test_the_words_that_books_had_before_do_not_tell_them_apart(case):
+def test_the_words_in_books_of_earlier_versions_do_not_tell_models_apart(case):
     """The twin: this is what a book stored, and why it went on under another model."""
     assert len({repr(model) for model in DIFFERENT[case][:2]}) == 1
 

@@ -27,7 +27,7 @@ def distance_to_product(transition, start, earlier, dropped, protected):
 
 @pytest.mark.parametrize("transition", [SKEW, THREE], ids=["skew", "three"])
 @pytest.mark.parametrize("beta", [0.3, 0.9])
-def test_whoever_knows_all_earlier_rows_of_a_chain_is_within_the_bias_of_knowing_nothing(transition, beta):
+def test_knowing_all_earlier_rows_of_a_chain_gains_at_most_the_bias(transition, beta):
     chain = MarkovChain(transition, 8)
     parts = chain.fresh(beta)
     assert not parts.train.any()
@@ -45,7 +45,7 @@ def test_one_dropped_row_less_is_caught():
     assert distances[0] <= parts.bias < distances[1]
 
 
-def test_a_chain_that_starts_somewhere_goes_on_from_the_law_of_its_first_protected_row():
+def test_a_chain_that_starts_somewhere_continues_from_the_law_of_its_first_protected_row():
     parts = MarkovChain(SKEW, 500, initial=[0.0, 1.0]).fresh()
     first = int(np.flatnonzero(parts.protected)[0])
     assert first == parts.dropped
@@ -83,7 +83,7 @@ def test_the_first_m_rows_are_dropped_where_m_may_reach_back():
         (MarkovChain(SKEW, 40), "come after all rows of earlier epochs"),
     ],
 )
-def test_what_is_taken_for_granted_about_earlier_rows_is_said(model, says):
+def test_assumptions_about_earlier_rows_are_listed(model, says):
     parts = model.fresh()
     assert any(says in sentence for sentence in parts.assumptions)
     assert set(model.assumptions) <= set(parts.assumptions)

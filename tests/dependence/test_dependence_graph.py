@@ -212,7 +212,7 @@ def test_every_way_to_write_a_graph_gives_the_same_graph():
         lambda: DependencyGraph(Nodes(["x", "y"], [], call=False)),
     ],
 )
-def test_what_is_no_graph_on_the_rows_is_refused(bad):
+def test_edges_that_do_not_fit_the_rows_are_refused(bad):
     with pytest.raises(InvalidArgument):
         bad()
 

@@ -152,7 +152,7 @@ def test_gaussian_rows_whose_sum_is_constant_have_a_tiny_radius():
         None,
     ],
 )
-def test_what_is_no_covariance_is_refused(covariance):
+def test_a_matrix_that_is_not_a_covariance_is_refused(covariance):
     with pytest.raises(InvalidArgument, match="covariance"):
         GaussianRows(covariance)
 

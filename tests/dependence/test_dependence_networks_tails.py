@@ -117,7 +117,7 @@ def exact_exceedance(law, values, distance):
     return law[np.broadcast_to(np.abs(mean - centre) > distance, law.shape)].sum()
 
 
-def test_every_row_holds_against_the_exact_law(seed):
+def test_no_row_is_below_the_exact_law(seed):
     for k in range(25):
         rng = np.random.default_rng([seed, k, 1])
         net = random_network(rng)

@@ -106,7 +106,7 @@ def law_of_first(parts):
     return model.stationary if model.initial is None else model.initial
 
 
-def test_a_chain_with_a_given_start_goes_on_from_the_law_of_its_first_protected_row(rng):
+def test_a_chain_with_a_given_start_continues_from_the_law_of_its_first_protected_row(rng):
     moved = MarkovChain(SKEW, 1000, initial=[0.0, 1.0]).split(0.005, rng)
     steps = int(np.flatnonzero(moved.protected)[0])
     expected = [0.0, 1.0] @ np.linalg.matrix_power(SKEW, steps)

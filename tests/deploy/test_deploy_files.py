@@ -1,7 +1,7 @@
 """What is deployed: every file parses, every flag exists, every file that is named is there, and nothing runs
 as root.
 
-Helm lints and renders the chart, and what it renders is held against the schemas of Kubernetes. The
+Helm lints and renders the chart, and the schemas of Kubernetes check what it renders. The
 Dockerfile goes through hadolint. No test installs the chart into a cluster.
 """
 
@@ -153,6 +153,14 @@ def test_every_container_is_somebody_has_a_check_and_time_to_stop(compose):
     # A question that is being read may take as long as the policy allows.
     grace = int(compose["services"]["service"]["stop_grace_period"].removesuffix("s"))
     assert grace > Policy().seconds + float(flag(compose, "drain"))
+
+
+def test_no_log_grows_until_the_disk_is_full(compose):
+    """Docker keeps everything that a container ever wrote, unless it is told otherwise."""
+    for name, service in compose["services"].items():
+        options = service["logging"]["options"]
+        assert service["logging"]["driver"] == "json-file", name
+        assert int(options["max-size"].removesuffix("m")) * int(options["max-file"]) <= 1_000
 
 
 def test_the_proxy_may_have_the_capability_of_its_program(compose):

@@ -199,7 +199,7 @@ def test_a_body_that_is_too_large_is_refused_by_the_proxy(site):
     assert "too-large" not in above.text
 
 
-def test_a_client_that_never_ends_its_header_is_hung_up_on(site):
+def test_a_client_that_never_ends_its_header_is_disconnected(site):
     connection = site.context.wrap_socket(
         socket.create_connection(("127.0.0.1", site.port)), server_hostname="localhost"
     )
@@ -211,7 +211,7 @@ def test_a_client_that_never_ends_its_header_is_hung_up_on(site):
         assert time.monotonic() - started < 30  # The file says 10 s; here it is 2 s.
 
 
-def test_a_service_that_stopped_is_told_as_away(site):
+def test_the_proxy_reports_a_stopped_service_as_unavailable(site):
     # The last test of this file: the service does not come back.
     site.service.terminate()
     site.service.wait(timeout=60)

@@ -30,14 +30,6 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(scope="session")
-def postgres_connection(postgres):
-    """An ibis connection to the tests' own server."""
-    connection = ibis.connect(postgres)
-    yield connection
-    connection.disconnect()
-
-
-@pytest.fixture(scope="session")
 def to_postgres(postgres_connection):
     """Puts an arrow table into PostgreSQL, row by row, and returns the ibis table."""
     kinds = {

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
-from contracts.engine import people
+from contracts.engine import arrow, people
 from contracts.questions import Questions
 from holdfast import queries
 from holdfast.engines import _sums, open_rows, sums_of_all
@@ -120,12 +119,6 @@ def test_few_statements_run(rows, monkeypatch):
     assert len(ran) == 3
 
 
-TYPES = {
-    **{"x": pa.float64(), "y": pa.float64(), "k": pa.int32()},
-    **{"b": pa.bool_(), "s": pa.string(), "d": pa.date32()},
-}
-
-
 @pytest.mark.parametrize(
     ("place", "lacking", "count"),
     [
@@ -138,7 +131,7 @@ TYPES = {
 )
 def test_random_questions_wherever_the_rows_live(request, seed, place, lacking, count):
     columns = people(seed, 500)
-    table = pa.table({name: pa.array(values, TYPES[name]) for name, values in columns.items()})
+    table = arrow(columns)
     if place != "memory":
         table = request.getfixturevalue(f"to_{place}")(table)
     rows = open_rows(table) if place != "memory" else open_rows(table).stored()

@@ -12,18 +12,8 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from contracts.engine import EngineContract
+from contracts.engine import EngineContract, arrow
 from holdfast.engines import open_rows
-
-TYPES = {
-    **{"x": pa.float64(), "y": pa.float64(), "k": pa.int64()},
-    **{"b": pa.bool_(), "s": pa.string(), "d": pa.date32()},
-    "t": pa.timestamp("us"),
-}
-
-
-def arrow(columns):
-    return pa.table({name: pa.array(values, TYPES[name]) for name, values in columns.items()})
 
 
 class TestDict(EngineContract):
@@ -47,26 +37,26 @@ class TestPolars(EngineContract):
 class TestArrow(EngineContract):
     @pytest.fixture
     def make_rows(self):
-        return lambda columns: open_rows(arrow(columns))
+        return lambda columns: open_rows(arrow(columns, pa.int64()))
 
 
 class TestStored(EngineContract):
     @pytest.fixture
     def make_rows(self):
-        return lambda columns: open_rows(arrow(columns)).stored()
+        return lambda columns: open_rows(arrow(columns, pa.int64())).stored()
 
 
 class TestIbis(EngineContract):
     @pytest.fixture
     def make_rows(self):
-        return lambda columns: open_rows(ibis.memtable(arrow(columns)))
+        return lambda columns: open_rows(ibis.memtable(arrow(columns, pa.int64())))
 
 
 class TestParquet(EngineContract):
     @pytest.fixture
     def make_rows(self, tmp_path: Path):
         def make(columns):
-            pa.parquet.write_table(arrow(columns), tmp_path / "rows.parquet", row_group_size=170)
+            pa.parquet.write_table(arrow(columns, pa.int64()), tmp_path / "rows.parquet", row_group_size=170)
             return open_rows(tmp_path / "rows.parquet")
 
         return make
@@ -76,7 +66,7 @@ class TestParquetParts(EngineContract):
     @pytest.fixture
     def make_rows(self, tmp_path: Path):
         def make(columns):
-            table = arrow(columns)
+            table = arrow(columns, pa.int64())
             size = table.num_rows // 4
             for part in range(4):
                 pa.parquet.write_table(table.slice(part * size, size), tmp_path / f"part-{part}.parquet")
@@ -91,7 +81,9 @@ class TestCsv(EngineContract):
         def make(columns):
             # An empty text in quotes is a text, an empty field is a null.
             pa.csv.write_csv(
-                arrow(columns), tmp_path / "rows.csv", pa.csv.WriteOptions(quoting_style="all_valid")
+                arrow(columns, pa.int64()),
+                tmp_path / "rows.csv",
+                pa.csv.WriteOptions(quoting_style="all_valid"),
             )
             return open_rows(str(tmp_path / "rows.csv"))
 

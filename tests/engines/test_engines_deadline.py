@@ -28,7 +28,7 @@ def test_a_late_statement_is_stopped_and_the_next_one_is_not():
         assert database.run("SELECT 1") == [(1,)]
 
 
-def test_who_waits_for_another_question_is_not_stopped_for_it():
+def test_time_spent_waiting_for_another_question_does_not_count():
     rows = open_rows({"x": [1.0, 2.0]})
     rows.limit(0.5)
     database = rows._database

@@ -6,29 +6,17 @@ import itertools
 from pathlib import Path
 
 import ibis
-import pyarrow as pa
 import pytest
 from sqlglot import exp
 
-from contracts.engine import EngineContract
+from contracts.engine import EngineContract, arrow
 from holdfast.engines import open_rows
 from holdfast.engines._capabilities import probe
 from holdfast.engines._dialect import Portable
 from holdfast.engines._in_place import BorrowedDuckDB
 from holdfast.errors import QueryRejected
 
-TYPES = {
-    **{"x": pa.float64(), "y": pa.float64(), "k": pa.int32()},
-    **{"b": pa.bool_(), "s": pa.string(), "d": pa.date32()},
-    "t": pa.timestamp("us"),
-}
-
-
 NAMES = (f"trips_{number}" for number in itertools.count())
-
-
-def arrow(columns):
-    return pa.table({name: pa.array(values, TYPES[name]) for name, values in columns.items()})
 
 
 def put(connection, columns):

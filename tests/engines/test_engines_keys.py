@@ -56,7 +56,8 @@ def test_a_key_that_repeats_means_clusters(rng, tmp_path, kind):
     wide, narrow = (guard.share("ill = 1", guess=0.5).half_width for guard in (clustered, single))
     assert wide > 2 * narrow
     assert clustered.rows % VISITS == 0
-    with pytest.raises(QueryRejected, match=r"'person' repeats: 10,000 rows have 400.*25 rows.*independent"):
+    refusal = r"'person' repeats: 10,000 rows have 400.*25 rows.*independent.*make them clusters by 'person';"
+    with pytest.raises(QueryRejected, match=refusal):
         Guard(rows, split_by="person", dependence=Independent(PEOPLE * VISITS))
 
 
@@ -112,6 +113,6 @@ def test_clusters_by_a_key_hold():
 
 
 @pytest.mark.filterwarnings("ignore::holdfast.errors.DependenceWarning")
-def test_rows_of_one_key_taken_for_independent_miss_far_too_often():
+def test_rows_of_one_key_treated_as_independent_miss_far_too_often():
     """The twin: if keys are not looked at, intervals at 95 % miss in a quarter of all runs or more."""
     assert misses(40, key=None) >= 10

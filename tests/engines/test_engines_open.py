@@ -219,14 +219,16 @@ def test_nan_counts_as_null_in_every_kind(tmp_path: Path) -> None:
         (Path("nowhere.parquet"), "no file"),
     ],
 )
-def test_what_is_no_table_is_named(data: object, says: str) -> None:
+def test_an_object_that_is_not_a_table_is_named(data: object, says: str) -> None:
     with pytest.raises(QueryRejected) as caught:
         open_rows(data)
     assert says in str(caught.value)
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
-def test_a_csv_file_in_another_encoding_is_told_from_a_broken_one(tmp_path: Path, encoding: str) -> None:
+def test_a_csv_file_in_another_encoding_is_distinguished_from_a_broken_one(
+    tmp_path: Path, encoding: str
+) -> None:
     path = tmp_path / "towns.csv"
     path.write_bytes(("town,people\n" + "Besançon,119000\n" * 30).encode(encoding))
     with pytest.raises(QueryRejected, match="not in UTF-8") as caught:

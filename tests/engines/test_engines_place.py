@@ -131,7 +131,7 @@ def test_rows_that_depend_on_each_other_are_not_split_in_place(files, large):
     assert Guard(files, dependence=MDependent(6_000, 1), training_share=0).rows == 6_000
 
 
-def test_a_column_named_like_a_place_is_not_taken_for_it(tmp_path, large):
+def test_a_column_named_like_the_row_number_of_a_file_is_not_mistaken_for_it(tmp_path, large):
     pq.write_table(pa.table({"file_row_number": [7] * 100, "x": [1.0] * 100}), tmp_path / "rows.parquet")
     with pytest.raises(QueryRejected, match="split_by"):
         Guard(tmp_path / "rows.parquet")
@@ -254,7 +254,7 @@ def test_rows_without_an_order_have_no_blocks_and_take_no_list_of_predictions(ta
         Guard(there, training_share=0).score(np.ones(6_000), target="k")
 
 
-def test_a_table_is_opened_by_its_address_and_no_password_is_told(table, to_postgres, postgres, tmp_path):
+def test_a_table_is_opened_by_its_address_and_no_password_is_shown(table, to_postgres, postgres, tmp_path):
     to_postgres(table, name="Trips of ann")
     address = postgres.replace("postgres:@", "postgres:hunter2@")
     assert address != postgres

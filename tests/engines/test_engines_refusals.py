@@ -58,7 +58,7 @@ def everything_said(error: BaseException | None) -> str:
 
 @pytest.mark.parametrize("case", TABLES)
 @pytest.mark.parametrize("options", [{}, {"training_share": 0}], ids=["split", "whole"])
-def test_what_is_wrong_is_told_by_column_and_kind(case: str, options: dict[str, Any]) -> None:
+def test_errors_name_the_column_and_the_kind(case: str, options: dict[str, Any]) -> None:
     with pytest.raises(QueryRejected, match="The column 'name'") as refused:
         Guard(TABLES[case], **options)
     said = everything_said(refused.value)

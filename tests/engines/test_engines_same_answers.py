@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 import pyarrow as pa
 import pytest
 
-from contracts.engine import answer_of, people
+from contracts.engine import answer_of, arrow, people
 from contracts.questions import Questions
 from holdfast import Guard
 from holdfast.engines import Dialect, _capabilities, _in_place, open_rows, unsealed
@@ -17,15 +17,7 @@ from holdfast.engines._in_place import BorrowedPostgres
 from holdfast.engines._other_dialects import Postgres
 from holdfast.errors import HoldfastError, QueryRejected
 
-TYPES = {
-    **{"x": pa.float64(), "y": pa.float64(), "k": pa.int32()},
-    **{"b": pa.bool_(), "s": pa.string(), "d": pa.date32()},
-}
 ROWS = 2_000
-
-
-def arrow(columns):
-    return pa.table({name: pa.array(values, TYPES[name]) for name, values in columns.items()})
 
 
 def protected(seed):
@@ -138,7 +130,7 @@ def test_all_three_release_the_same_answers(to_postgres, to_spark, seed):
         assert compare(here, Guard(there, train=train), Questions(500 + seed, without), 150) >= 120
 
 
-def test_an_engine_that_rounds_halves_otherwise_is_told_apart(to_postgres, monkeypatch):
+def test_an_engine_that_rounds_halves_differently_is_noticed(to_postgres, monkeypatch):
     """The sabotaged twin: halves to even, as PostgreSQL itself has it."""
     table = pa.table({"y": [0.5, 1.5, 2.5, 3.5]})
     line = "mean(round(y), 0, 5)"

@@ -108,7 +108,7 @@ def test_no_rows_pass(table) -> None:
     assert (found.rows, found.total, found.squares) == (0, 0, 0)
 
 
-def test_numbers_are_told_from_names_and_texts_that_look_like_them() -> None:
+def test_numbers_are_distinguished_from_names_and_texts_that_look_like_them() -> None:
     name, text = "CAST('0.5' AS DOUBLE)", "CAST('0.25' AS DOUBLE)"
     rows = open_rows({name: [0.1, 0.3, 0.7, 0.9], "t": [text, "a", text, "a"]}).stored()
     asked = {

@@ -252,7 +252,7 @@ def test_what_is_assumed_is_on_every_verdict():
 
 @pytest.mark.parametrize("kind", ["binary", "fractions"])
 @pytest.mark.parametrize("promise", ["family", "fdr"])
-def test_the_report_closes_the_gate_and_tells_exact_scores(kind, promise, tmp_path):
+def test_the_report_closes_the_gate_and_shows_exact_scores(kind, promise, tmp_path):
     gate = Gate(
         None, incumbent=solving(0, 100), scores=kind, promise=promise, ledger=tmp_path / "gate", name="v0"
     )

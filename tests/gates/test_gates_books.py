@@ -22,7 +22,7 @@ def opened(place, **terms):
     return Gate(None, incumbent=FIRST, name="first", ledger=place, **terms)
 
 
-def test_a_gate_goes_on_where_it_was(place):
+def test_a_gate_continues_where_it_was(place):
     gate = opened(place, promise="fdr", confidence=0.9, step=0.05, expect=5, inputs="public")
     submit(gate, "0-21")
     submit(gate, "0-60")
@@ -241,7 +241,7 @@ def test_a_crash_on_another_machine_is_given_back_after_patience(tmp_path, monke
     assert gate.spent < math.log(2)
 
 
-def test_one_that_is_only_slow_starts_anew(tmp_path, monkeypatch):
+def test_a_slow_comparison_that_was_given_back_starts_again(tmp_path, monkeypatch):
     """Another process took it for dead and gave its reservation back: what it computed is dropped unseen."""
     slow, other = opened(tmp_path / "gate"), Gate.at(tmp_path / "gate")
     settle, compared = Session.settle, []
@@ -326,7 +326,7 @@ def test_a_book_adds_up(tmp_path):
     assert len(FIRST) == TASKS
 
 
-def test_a_promotion_during_a_comparison_makes_it_start_anew(tmp_path, monkeypatch):
+def test_a_promotion_during_a_comparison_makes_it_start_again(tmp_path, monkeypatch):
     """Two processes as two gates on one file: one promotes while the other compares."""
     tasks = range(300)
     place = tmp_path / "shared.gate"

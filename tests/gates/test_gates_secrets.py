@@ -66,9 +66,9 @@ def test_a_name_cannot_write_markdown_or_html():
         assert "<img" not in page
 
 
-def test_sealed_outputs_on_hidden_inputs_tell_nothing():
-    """A candidate that differs on inputs with some property would learn from a free refusal how many tasks
-    have it. Who knows the outputs may be told."""
+def test_sealed_outputs_on_hidden_inputs_reveal_nothing():
+    """A refusal free of charge would reveal how many tasks have some property, to a candidate whose outputs
+    differ on inputs with that property. A person who knows the outputs may see it."""
     outputs = dict.fromkeys(INCUMBENT, "same")
     near = {**outputs, 7: "other", 8: "other"}
     hidden = Gate(None, incumbent=INCUMBENT, outputs=outputs)

@@ -61,7 +61,7 @@ def test_a_declaration_that_another_process_gave_back_is_made_again(tmp_path, mo
     assert other.spent > nats
 
 
-def test_so_many_seen_scores_that_nothing_can_be_shown():
+def test_after_too_many_seen_scores_nothing_can_be_shown():
     gate = Gate(None, incumbent=INCUMBENT)
     gate.declare_seen(100)
     with pytest.raises(BudgetSpent, match="Open a new gate on fresh tasks"):

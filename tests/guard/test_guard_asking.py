@@ -211,7 +211,7 @@ def test_a_promised_error_is_kept_and_what_would_break_it_is_refused(table):
     assert guard.share("age > 19").half_width <= 0.05
 
 
-def test_what_is_left_goes_down_and_is_told_in_words(table):
+def test_what_is_left_shrinks_and_is_described_in_words(table):
     guard = Guard(table, error=0.05)
     before = guard.left
     assert (

@@ -124,7 +124,7 @@ def check_account(guard, batches):
     ],
     ids=["plain", "low confidence", "expect", "each", "train", "share", "clusters", "error"],
 )
-def test_none_pays_for_the_others_and_whoever_comes_after_pays_for_all(table, options):
+def test_questions_of_a_batch_do_not_pay_for_each_other_and_later_ones_pay_for_all(table, options):
     if options.get("train"):
         options = {"train": {name: values[:500] for name, values in table.items()}}
     guard = Guard(table, **options)
@@ -239,7 +239,7 @@ def compare(make, questions):
     ],
 )
 def test_strategies_that_count_answers_answer_as_one_by_one(table, strategy, queries, monkeypatch):
-    """The noise is nobody's to choose; here it is nothing, so that both ways can be compared."""
+    """Users cannot choose the noise. Here it is zero, so that both ways can be compared."""
     monkeypatch.setattr(Noise, "add", lambda self, value: value)
     unwanted = ("where", "quantile", "skip") if strategy.endswith("code") else ("quantile",)
     questions = [one for one in QUESTIONS if not any(word in one for word in unwanted)]
@@ -309,7 +309,7 @@ def test_two_writes_and_few_scans(table, written, monkeypatch):
     assert len(scans) == 1
 
 
-def test_a_reservation_covers_the_dearest_output_whatever_those_before_it_taught(table):
+def test_a_reservation_covers_the_most_expensive_output_whatever_earlier_ones_were(table):
     """Many guesses that are confirmed, and then one that is as far off as can be; and the other way round."""
     near = [f"share(y > {place / 100})" for place in range(20, 80)]
     far = ["share(x >= 0, guess = 0)", "share(x < 0, guess = 1)"]
@@ -336,7 +336,7 @@ def test_a_refusal_comes_before_anything_is_charged(table, written):
 
 
 @pytest.mark.parametrize("error", [0.2, 0.06, 0.01])
-def test_a_promised_error_is_kept_or_refused_for_nothing(table, error):
+def test_a_batch_keeps_a_promised_error_or_is_refused(table, error):
     guard = Guard(table, error=error)
     questions = [one for one in QUESTIONS if "quantile" not in one]
     try:
@@ -348,7 +348,7 @@ def test_a_promised_error_is_kept_or_refused_for_nothing(table, error):
         assert max(answer.half_width for answer in answers) <= error
 
 
-def test_an_answer_that_would_break_the_promise_is_paid_for_and_stops_nobody(rng):
+def test_an_answer_that_would_break_the_promise_is_charged_and_stops_no_other(rng):
     rows = 20_000
     usual = {"x": rng.random(rows), "passes": np.arange(rows) % 2 == 0}
     other = {**usual, "passes": np.arange(rows) % 50 == 0}
@@ -429,7 +429,7 @@ def test_a_refusal_that_does_not_hold_at_the_second_try_is_forgotten(table, tmp_
 
 
 @pytest.mark.parametrize("stop", [False, True])
-def test_a_closed_account_refuses_each_in_its_place_and_tells_what_is_known(table, stop):
+def test_a_closed_account_refuses_new_questions_in_their_places_and_repeats_known_answers(table, stop):
     guard = Guard(table)
     known = guard.ask_all(FEW[:2])
     guard.close_account()
@@ -475,7 +475,7 @@ def failing(monkeypatch):
 
 
 @pytest.mark.usefixtures("failing")
-def test_a_question_that_fails_stops_nobody_and_is_paid_for(table):
+def test_a_question_that_fails_is_charged_and_stops_no_other(table):
     guard = Guard(table)
     questions = ["share(x > 0.5)", "share(x > 0.6)", "share(x > 0.7)"]
     with pytest.raises(QueryRejected, match="could not be computed") as caught:
@@ -493,7 +493,7 @@ def test_a_question_that_fails_stops_nobody_and_is_paid_for(table):
 
 
 @pytest.mark.usefixtures("failing")
-def test_a_failure_in_a_batch_is_final_and_told_in_its_place(table):
+def test_a_failure_in_a_batch_is_final_and_reported_in_its_place(table):
     guard = Guard(table)
     questions = ["share(x > 0.6)", "share(y > 0.6)"]
     for _ in range(2):
@@ -578,13 +578,13 @@ def test_a_stopped_batch_is_read_again_at_the_next_start_for_what_it_costs(table
     assert again.share("x > 0.25").certificate.numbers["question"] == 6
 
 
-def test_who_asks_the_same_batch_again_pays_nothing(table, left_behind):
+def test_asking_the_same_batch_again_costs_nothing(table, left_behind):
     again, whole = Guard(table, ledger=left_behind), Guard(table)
     assert again.ask_all(FEW) == whole.ask_all(FEW)
     assert kinds(again) == READ_AGAIN
 
 
-def test_who_asks_more_than_was_left_behind_pays_what_it_really_cost(table, left_behind):
+def test_asking_a_longer_batch_after_a_crash_charges_what_the_questions_cost(table, left_behind):
     again = Guard(table, ledger=left_behind)
     more = ["share(x > 0.4)", FEW[3], "share(x > 0.3)", *FEW[:3], FEW[4]]
     answers = {str(answer.query): answer for answer in again.ask_all(more)}
@@ -637,10 +637,10 @@ def assert_taught_by_what_is_recorded(guard):
 def test_what_another_process_settled_meanwhile_is_not_built_on(
     table, tmp_path, monkeypatch, taken, sabotaged
 ):
-    """The other one lost patience. What was read here was priced from outputs that are not
-    recorded; it is read anew, so that nothing leaves but what is in the book.
+    """Another process gave the reservations back. What was read here was priced from outputs that are not
+    recorded. It is read again, so that only recorded answers leave.
 
-    The twin records all that is still open.
+    The twin records everything that is still open.
     """
     ours, theirs = Guard(table, ledger=tmp_path / "book"), Guard(table, ledger=tmp_path / "book")
     settle, once, later = Session.settle, [], time.time() + 3_600

@@ -36,7 +36,7 @@ def dies_once(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["model", "array"])
-def test_a_crash_costs_what_a_model_could_have_told(table, tmp_path, monkeypatch, kind):
+def test_a_crash_while_a_model_is_read_costs_the_worst_price(table, tmp_path, monkeypatch, kind):
     guard = Guard(table, ledger=tmp_path / "book.db")
     model = LogisticRegression().fit(guard.train[["x"]], guard.train.y)
     predictions = model if kind == "model" else (table.x > 0).astype(int).to_numpy()

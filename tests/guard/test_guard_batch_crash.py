@@ -1,5 +1,5 @@
-"""Killed while several questions are read together: what was reserved is spent, nothing is released without
-its charge, and a batch is gone on with."""
+"""A process is killed while several questions are read together: what was reserved is spent, nothing is
+released without its charge, and the batch continues."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_no_answer_without_its_charge_however_a_process_dies_in_which_several_wa
 
 
 @pytest.mark.parametrize("moment", ["reserved", "recorded"])
-def test_killed_on_purpose_after_a_write_a_batch_is_gone_on_with(tmp_path, moment):
+def test_killed_on_purpose_after_a_write_a_batch_continues(tmp_path, moment):
     """By a process that ends itself right after the reservations, or the answers, are on disk."""
     place = str(tmp_path / "book")
     process = people.Process(target=ask_together_and_die, args=(place, moment))

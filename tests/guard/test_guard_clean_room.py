@@ -143,7 +143,7 @@ DOORS = [score, custom, code_holdout, reusable_holdout]
 
 @pytest.mark.parametrize("act", SPEAKS)
 @pytest.mark.parametrize("door", DOORS)
-def test_foreign_code_speaks_to_nobody(
+def test_output_of_foreign_code_is_dropped(
     door: Callable[..., object],
     act: Callable[[], None],
     capfd: pytest.CaptureFixture[str],
@@ -302,7 +302,7 @@ def test_a_pipeline_under_audit_cannot_change_the_data() -> None:
     assert finding.estimate == 0
 
 
-def test_what_fails_is_charged_and_the_account_goes_on() -> None:
+def test_a_failure_is_charged_and_the_account_continues() -> None:
     guard = Guard(table(), training_share=0.4)
     with pytest.raises(HoldfastError, match="could not be computed"):
         guard.score(Model(interrupt, guard.rows), target="y")

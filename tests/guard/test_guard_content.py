@@ -1,4 +1,4 @@
-"""An account book goes on with the rows it was opened for, and with no others, wherever they come from."""
+"""An account book continues with the rows it was opened for and refuses others, wherever they come from."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def _plain_digests(file: Path, data, rows) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["memory", "file"])
-def test_an_export_says_nothing_about_the_rows_to_whoever_guesses_them(table, path, tmp_path, kind):
+def test_an_export_does_not_confirm_guessed_rows(table, path, tmp_path, kind):
     file = tmp_path / "t.csv"
     pd.DataFrame(table).to_csv(file, index=False)
     data = pd.DataFrame(table) if kind == "memory" else str(file)
@@ -237,9 +237,7 @@ def former(table, path, tmp_path):
     return path
 
 
-def test_a_book_from_before_goes_on_with_the_rows_it_is_brought_and_with_no_others_from_then_on(
-    former, table
-):
+def test_a_book_of_an_earlier_version_adopts_the_first_rows_it_is_opened_with(former, table):
     guard = Guard(table, ledger=former)
     answer = guard.share("x > 0.5")
     guard.close()
@@ -262,7 +260,7 @@ def test_what_books_said_before_is_still_what_is_compared_with_them(table, tmp_p
     assert Content.of(table, open_rows(table)).former == sha256(shape).hexdigest()
 
 
-def test_a_board_goes_on_with_its_labels_and_with_no_others(path):
+def test_a_board_continues_with_its_labels_and_refuses_others(path):
     labels = {"id": np.arange(100), "y": np.arange(100) % 2}
     guesses = {"id": np.arange(100), "prediction": np.zeros(100, dtype=int)}
     first = Board(labels, id="id", target="y", ledger=path)
@@ -275,7 +273,7 @@ def test_a_board_goes_on_with_its_labels_and_with_no_others(path):
         Board({**labels, "y": 1 - labels["y"]}, id="id", target="y", ledger=path)
 
 
-def test_a_board_from_before_goes_on_too(path):
+def test_a_board_of_an_earlier_version_continues_too(path):
     labels = {"id": np.arange(100), "y": np.arange(100) % 2}
     scratch = Book()
     board = Board(labels, id="id", target="y", ledger=scratch)

@@ -62,7 +62,7 @@ def test_dependence_makes_intervals_wider(rng):
     assert dependent.half_width > 2.5 * independent.half_width
 
 
-def test_independent_rows_said_in_so_many_words_change_nothing(rng):
+def test_declaring_independent_rows_changes_nothing(rng):
     states = rng.integers(0, 2, ROWS)
     said = Guard({"state": states}, dependence=Independent(ROWS)).share("state = 1")
     unsaid = Guard({"state": states}).share("state = 1")
@@ -137,7 +137,7 @@ def test_predictions_out_of_fold_follow_the_training_rows_that_lie_in_blocks(rng
     assert answer.guess < 0.6  # It is right about every training row that it was fitted on.
 
 
-def test_a_quantile_of_tied_values_has_ends_among_them_and_is_not_dear(rng):
+def test_a_quantile_of_tied_values_has_ends_among_them_and_is_not_expensive(rng):
     rows = {"id": np.repeat(np.arange(2_000), 4), "value": np.repeat(rng.integers(0, 2, 2_000), 4)}
     guard = Guard(rows, dependence=Clusters(column="id"))
     for level, low in ((0.5, 0.0), (0.8, 1.0)):

@@ -147,7 +147,7 @@ def test_nothing_to_compare_is_no_score():
 
 
 @pytest.mark.parametrize(("tables", "most"), [(20, 1), pytest.param(200, 3, marks=pytest.mark.slow)])
-def test_independent_rows_are_told_so(tables, most):
+def test_independent_rows_get_the_sentence_that_nothing_speaks_against_it(tables, most):
     """Each table raises an alarm with probability 0.001; more than ``most`` do with less than 0.0002."""
     rng = np.random.default_rng(20)
     diagnoses = [Guard(independent(rng)).diagnose() for _ in range(tables)]
@@ -155,7 +155,7 @@ def test_independent_rows_are_told_so(tables, most):
     assert sum(diagnosis.sentences != (NOTHING,) for diagnosis in diagnoses) <= most
 
 
-def test_a_series_is_told_with_what_to_do():
+def test_a_series_is_noticed_and_the_sentence_says_what_to_do():
     rng = np.random.default_rng(1)
     guard = Guard({"minute": np.arange(6_000), "heat": series(rng, 6_000, 0.95), "coin": rng.random(6_000)})
     diagnosis = guard.diagnose()
@@ -177,7 +177,7 @@ def test_a_series_is_told_with_what_to_do():
     assert guard.history == ()
 
 
-def test_a_series_of_texts_is_told_too():
+def test_a_series_of_texts_is_noticed_too():
     rng = np.random.default_rng(2)
     state = np.cumsum(rng.random(6_000) < 0.1) % 3
     diagnosis = Guard({"state": np.array(["idle", "on", "off"])[state]}).diagnose()
@@ -185,7 +185,7 @@ def test_a_series_of_texts_is_told_too():
     assert diagnosis.sentences[0].startswith("Neighbouring rows of 'state' agree far more")
 
 
-def test_persons_are_told_with_how_much_too_narrow_intervals_would_be():
+def test_several_rows_of_a_person_are_noticed_with_how_much_too_narrow_intervals_would_be():
     diagnosis = Guard(people(np.random.default_rng(3))).diagnose()
     pressure, coin = diagnosis.clusters
     assert (pressure.column, pressure.name, coin.name) == ("person", "pressure", "coin")
@@ -209,7 +209,7 @@ def test_no_correlation_inside_groups_is_above_one():
     assert likeness.design_effect == pytest.approx(likeness.rows_each)
 
 
-def test_families_of_equal_rows_without_an_id_are_told():
+def test_families_of_equal_rows_without_an_id_are_noticed():
     rng = np.random.default_rng(5)
     family = np.repeat(rng.normal(size=1_500), 4)
     diagnosis = Guard({"x": family, "t": np.repeat(rng.choice(list("abcdef"), 1_500), 4)}).diagnose()
@@ -231,7 +231,7 @@ def test_a_sorted_table_does_no_harm():
     assert drifting.neighbours[1].z > drifting.threshold > drifting.neighbours[1].nearby_z
 
 
-def test_rows_that_alternate_are_told_to_be_no_danger():
+def test_alternating_rows_are_noticed_as_harmless():
     rng = np.random.default_rng(7)
     rows = {"x": series(rng, 6_000, -0.9)}
     diagnosis = Guard(rows, dependence=MDependent(6_000, 50)).diagnose()
@@ -515,7 +515,7 @@ def test_clusters_in_order_warn_where_the_rows_are_shuffled():
     assert in_order.half_width == pytest.approx(by_name.half_width, rel=0.3)
 
 
-def test_who_says_that_rows_are_independent_is_not_warned():
+def test_declaring_independent_rows_turns_the_warning_off():
     values = {"x": series(np.random.default_rng(3), 3_000, 0.9)}
     with warnings.catch_warnings():
         warnings.simplefilter("error")

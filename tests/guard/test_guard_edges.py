@@ -93,7 +93,7 @@ def test_a_ledger_that_is_no_place_is_named(table, ledger):
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_a_closed_guard_says_what_was_spent_and_how_to_go_on(table, tmp_path, kept):
+def test_a_closed_guard_says_what_was_spent_and_how_to_continue(table, tmp_path, kept):
     path = tmp_path / "account.holdfast" if kept else None
     guard = Guard(table, ledger=path)
     answer = guard.share("x > 0")
@@ -129,7 +129,7 @@ def test_answers_say_whether_noise_was_added_and_what_is_counted(strategy, words
     assert "nats" not in repr(guard) + repr(answer) + repr(guard.cost_preview("share(x > 0.7)"))
 
 
-def test_what_is_left_is_told_as_plain_values(table):
+def test_what_is_left_has_plain_values(table):
     unlimited = Guard(table).left
     assert unlimited.to_dict()["left"] is None
     assert unlimited.to_dict()["unit"] == "nats"

@@ -94,12 +94,12 @@ def test_the_old_rows_again_are_refused_before_anything_is_written(week, path, t
     assert sorted(file.name for file in tmp_path.iterdir() if "epoch" in file.name) == []
 
 
-def test_rows_that_are_alike_by_their_nature_are_not_taken_for_the_old_ones():
+def test_new_rows_with_common_values_are_not_mistaken_for_old_ones():
     assert Guard({"x": np.ones(200)}).next_epoch({"x": np.ones(100)}).rows == 100
     assert Guard({"x": np.arange(30) % 2}).next_epoch({"x": np.arange(8) % 2}, train={"x": [0, 1]}).rows == 8
 
 
-def test_an_epoch_opens_once_and_is_gone_on_with(week, path):
+def test_an_epoch_opens_once_and_continues(week, path):
     old, new = week(2000), week(900)
     first = Guard(old, ledger=path)
     second = first.next_epoch(new, confidence=0.9)
@@ -130,7 +130,7 @@ def test_an_epoch_whose_book_is_lost_is_not_opened_a_second_time(week, path):
         in_memory.next_epoch(new)
 
 
-def test_a_crash_between_the_announcement_and_the_opening_is_gone_on_from(week, path, monkeypatch):
+def test_a_crash_between_the_announcement_and_the_opening_is_recovered(week, path, monkeypatch):
     first, new = Guard(week(2000), ledger=path), week(900)
 
     def die(*_):
@@ -256,7 +256,7 @@ def test_the_old_account_is_closed_on_the_way_unless_the_rows_are_known_not_to_b
 
 
 @pytest.mark.parametrize("strategy", ["typical-gaussian", "transfer-gaussian", "split"])
-def test_strategies_with_a_fixed_number_agree_on_it_anew(week, strategy):
+def test_strategies_with_a_fixed_number_of_questions_have_it_again_in_a_new_epoch(week, strategy):
     first = Guard(week(2000), strategy=strategy, queries=2)
     first.share("flag")
     first.share("x > 0.5")
@@ -266,7 +266,7 @@ def test_strategies_with_a_fixed_number_agree_on_it_anew(week, strategy):
     assert second.share("flag").cost == 1
 
 
-def test_who_set_nothing_aside_sets_nothing_aside_later(week):
+def test_without_training_rows_a_later_epoch_has_none_by_default(week):
     first = Guard(week(200), training_share=0)
     second = first.next_epoch(week(100))
     assert (second.rows, second.train) == (100, None)
@@ -363,7 +363,7 @@ def test_bad_data_leaves_no_book_behind(week, path, tmp_path):
     assert {file.name.split("-")[0] for file in tmp_path.iterdir()} == {"account.holdfast"}
 
 
-def test_a_shuffled_copy_of_few_values_cannot_be_told_and_is_why_it_must_not_be_done(rng):
+def test_a_shuffled_copy_of_few_values_is_not_recognised_and_breaks_the_promise(rng):
     """What the software cannot see: rows that are few values and no more, in another order. Behind a fresh
     account they fall to what was learned about them."""
     rows, columns = 600, 301

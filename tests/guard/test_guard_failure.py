@@ -71,7 +71,7 @@ def labels_read(guard, labels):
 
 
 @pytest.mark.parametrize("strategy", NOISY)
-def test_failures_tell_no_more_than_where_the_session_ended(table, strategy):
+def test_failures_reveal_only_where_the_session_ended(table, strategy):
     guard = Guard(table, strategy=strategy, queries=60)
     first = int(np.flatnonzero(table["label"])[0])
     assert labels_read(guard, table["label"]) == first + 1
@@ -80,7 +80,7 @@ def test_failures_tell_no_more_than_where_the_session_ended(table, strategy):
 
 
 @pytest.mark.parametrize("strategy", NOISY)
-def test_an_account_that_goes_on_after_a_failure_gives_every_label_away(table, strategy, monkeypatch):
+def test_an_account_that_continued_after_a_failure_would_reveal_every_label(table, strategy, monkeypatch):
     """The twin: the same analyst reads all labels where a failure closes nothing."""
     guard = Guard(table, strategy=strategy, queries=60)
     monkeypatch.setattr(type(guard._strategy), "failure_closes", False)
@@ -142,7 +142,7 @@ def refused(ask):
 @pytest.mark.usefixtures("failing")
 @pytest.mark.parametrize("strategy", [*NOISY, "split", "grid-code"])
 def test_questions_asked_together_end_at_the_one_that_fails_where_answers_are_counted(table, strategy):
-    """As one by one: whoever asks so is told of the failure, and nothing is asked after it."""
+    """As one by one: the caller gets the failure, and nothing is asked after it."""
     alone, together = (Guard(table, strategy=strategy, queries=10) for _ in range(2))
     questions = ["share(x > 0.5)", "share(x > 0.6)", "share(x > 0.7)"]
     expected = refused(lambda: [alone.ask(question) for question in questions])
@@ -168,7 +168,7 @@ def test_nothing_is_answered_after_one_of_several_failed(table, strategy):
 
 
 @pytest.mark.parametrize("options", PRICED, ids=lambda options: options["strategy"])
-def test_a_failure_that_has_a_price_is_paid_and_the_account_goes_on(table, options):
+def test_a_failure_that_has_a_price_is_paid_and_the_account_continues(table, options):
     queries = {} if options["strategy"] == "code" else {"queries": 10}
     guard = Guard(pd.DataFrame(table), **options, **queries)
     seen = () if guard.train is None else guard.train["x"]

@@ -33,7 +33,7 @@ def former(table, tmp_path, monkeypatch):
     return path, answer
 
 
-def test_an_account_goes_on_with_the_split_it_was_opened_with(table, former):
+def test_an_account_continues_with_the_split_it_was_opened_with(table, former):
     path, answer = former
     guard = Guard(table, ledger=path)
     assert (len(guard.train), guard.rows) == (ROWS // 2, ROWS // 2)
@@ -94,7 +94,7 @@ def test_more_nats_than_are_left_are_refused_and_nothing_is_charged(table):
             guard.share("flag", nats=wrong)
 
 
-def test_a_precise_question_is_narrower_and_dearer(table):
+def test_a_precise_question_is_narrower_and_more_expensive(table):
     plain, precise = Guard(table, expect=100), Guard(table, expect=100)
     usual, finer = plain.cost_preview("share(flag)"), precise.cost_preview("share(flag)", precise=True)
     assert finer.cell < usual.cell

@@ -111,7 +111,9 @@ def test_a_session_in_which_every_question_is_interrupted_is_the_same_session(ta
         whole.close()
 
 
-def test_who_asks_again_with_another_guess_has_the_plan_that_was_reserved(table, tmp_path, monkeypatch):
+def test_asking_an_interrupted_question_with_another_guess_uses_the_reserved_plan(
+    table, tmp_path, monkeypatch
+):
     with process(table, tmp_path / "book") as first:
         first.ask("share(x > 0.3, guess = 0.2)")
     monkeypatch.setattr(Questions, "again", lambda questions, interrupted: None)
@@ -182,8 +184,10 @@ def test_rows_that_changed_are_not_read_again(table, tmp_path):
 
 
 def attack(table, place, monkeypatch, counts):
-    """Read the first bits of the table off which questions end their process for want of memory. Returns how
-    many did, and the account."""
+    """Learn the first bits of the table from which questions end their process because memory runs out.
+
+    Returns how many questions did, and the account.
+    """
     bits, kills = [], [0]
     monkeypatch.setattr(_records, "memory_kills", lambda: ["start", kills[0] if counts else 0])
     monkeypatch.setattr(_clean_room, "_count_kills", lambda: ["start", kills[0] if counts else 0])
@@ -197,7 +201,7 @@ def attack(table, place, monkeypatch, counts):
     return sum(bits), guard
 
 
-@pytest.mark.parametrize("counts", [True, False], ids=["paid", "the twin that reads again for nothing"])
+@pytest.mark.parametrize("counts", [True, False], ids=["paid", "the twin that reads again free of charge"])
 def test_a_process_that_dies_of_memory_is_a_failure_at_its_price(table, tmp_path, monkeypatch, counts):
     deaths, guard = attack(table, tmp_path / "book", monkeypatch, counts)
     assert deaths >= 2
@@ -224,7 +228,7 @@ def test_a_model_is_not_read_again(table, tmp_path):
     assert len(again.balance.open) == 1
 
 
-def test_predictions_wait_for_whoever_sends_them_again(table, tmp_path):
+def test_interrupted_predictions_are_read_again_when_somebody_sends_them_again(table, tmp_path):
     labels = {**table, "late": (table["x"] > 0.5).astype(int)}
     predictions = np.ones(ROWS, dtype=int)
     with process(labels, tmp_path / "book") as first:

@@ -1,4 +1,4 @@
-"""A book knows its dependence model by its content, and goes on under no other one."""
+"""A book knows its dependence model by its content, and refuses every other model."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def opened(table, model, ledger):
 
 
 @pytest.mark.parametrize("case", MODELS)
-def test_a_book_goes_on_under_its_model_and_under_no_other(table, path, case):
+def test_a_book_continues_with_its_model_and_refuses_others(table, path, case):
     given, other = MODELS[case]
     first = opened(table, given, path)
     first.share("flag", guess=0.3)
@@ -90,14 +90,14 @@ def test_a_book_goes_on_under_its_model_and_under_no_other(table, path, case):
 
 
 @pytest.mark.parametrize("case", MODELS)
-def test_the_words_alone_let_another_model_in(table, path, case, as_it_was):
+def test_comparing_the_words_alone_would_accept_another_model(table, path, case, as_it_was):
     """The twin: what the landed version compared is the same for both."""
     given, other = MODELS[case]
     opened(table, given, path).close()
     opened(table, other, path).close()
 
 
-def test_intervals_miss_where_a_sticky_book_goes_on_as_a_fair_coin(tmp_path, rng):
+def test_intervals_miss_where_a_sticky_book_continues_as_a_fair_coin(tmp_path, rng):
     """Why it matters. In 8 runs at 95 % five misses have probability below 2e-5."""
 
     def misses(run):
@@ -115,8 +115,8 @@ def test_intervals_miss_where_a_sticky_book_goes_on_as_a_fair_coin(tmp_path, rng
         assert sum(misses(run) for run in range(8)) >= 5
 
 
-def test_a_sentence_that_the_certificate_had_stays_on_it(table, path):
-    """A chain that was fitted is not gone on with as one that is known."""
+def test_extra_assumptions_are_part_of_the_model_of_a_book(table, path):
+    """An account of a fitted chain does not continue with a chain that is given as known."""
     fitted = MarkovChain(FAIR, ROWS, extra_assumptions=("The matrix was fitted.",))
     opened(table, fitted, path).close()
     with pytest.raises(BookError, match="model"):
@@ -137,9 +137,7 @@ def test_every_certificate_says_the_parameters(table):
 
 
 @pytest.mark.parametrize("case", MODELS)
-def test_a_book_from_before_takes_the_model_it_is_brought_and_no_other_from_then_on(
-    table, path, case, as_it_was
-):
+def test_a_book_of_an_earlier_version_adopts_the_first_model_it_is_opened_with(table, path, case, as_it_was):
     given, other = MODELS[case]
     opened(table, given, path).close()
     as_it_was.undo()
@@ -154,7 +152,9 @@ def test_a_book_from_before_takes_the_model_it_is_brought_and_no_other_from_then
 
 
 @pytest.mark.parametrize("model", [None, Independent(ROWS), MDependent(ROWS, 2)])
-def test_a_book_from_before_whose_words_say_everything_goes_on_as_it_did(table, path, model, as_it_was):
+def test_a_book_of_an_earlier_version_whose_words_name_the_whole_model_continues(
+    table, path, model, as_it_was
+):
     opened(table, model, path).close()
     as_it_was.undo()
     guard = opened(table, model, path)
@@ -179,7 +179,7 @@ def test_rows_that_another_draw_would_set_aside_are_refused(table, path, monkeyp
 
 
 def test_a_board_and_a_holdout_keep_no_model(path):
-    """A board's rows are independent, and a holdout keeps no book: there is nothing to go on with."""
+    """A board's rows are independent, and a holdout keeps no book: neither has a model to continue with."""
     from holdfast.guard import Board
 
     labels = {"id": np.arange(100), "y": np.arange(100) % 2}

@@ -167,12 +167,12 @@ def test_what_is_known_about_old_rows_breaks_an_epoch_that_has_them(rng, name, m
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BROUGHT[:6])
-def test_it_breaks_it_in_12_of_12_runs_and_never_on_new_rows(rng, name, monkeypatch):
+def test_old_rows_break_an_epoch_in_12_of_12_runs_and_new_rows_never(rng, name, monkeypatch):
     assert all(_misses(rng, name, monkeypatch) for _ in range(12))
     assert sum(_misses(rng, "new rows", monkeypatch) for _ in range(12)) <= 4
 
 
-def test_rows_that_cannot_be_told_apart_are_let_in(rng):
+def test_rows_that_cannot_be_told_apart_are_accepted(rng):
     """Few values, in another order: no look can tell. In the same order it can."""
     coins = {"y": rng.integers(0, 2, 400)}
     guard = Guard(coins)
@@ -184,7 +184,7 @@ def test_rows_that_cannot_be_told_apart_are_let_in(rng):
     assert guard.next_epoch({"y": rng.permutation(coins["y"])}).rows == 400
 
 
-def test_rows_that_are_numbered_anew_are_new_and_copies_of_them_are_not(rng):
+def test_rows_with_running_numbers_are_new_and_copies_of_them_are_not(rng):
     """A running number makes rows unlike within a table, and alike between tables."""
 
     def numbered(rows=400):
@@ -205,7 +205,7 @@ def lines(guard, kind):
     return [event for event in guard._book.events() if event.kind == kind]
 
 
-def test_what_everybody_may_know_is_compared_for_nothing(rng, tmp_path):
+def test_public_rows_are_compared_free_of_charge(rng, tmp_path):
     """Training rows are free to look at, and so are the protected rows of a closed account."""
     guard = Guard(people(rng), ledger=tmp_path / "book")
     hidden = protected_rows(guard)
@@ -275,7 +275,7 @@ def test_the_look_comes_last_so_that_a_bad_argument_never_buys_one(rng, tmp_path
     assert [event.kind for event in guard._book.events()] == ["open"]
 
 
-def test_an_epoch_that_is_open_is_gone_on_with_without_a_look(rng, tmp_path):
+def test_an_open_epoch_continues_without_another_comparison_of_rows(rng, tmp_path):
     guard, new = Guard(people(rng), ledger=tmp_path / "book"), people(rng)
     guard.next_epoch(new)
     before = len(list(guard._book.events()))
@@ -380,19 +380,19 @@ def test_an_account_in_memory_that_is_gone_counts_as_closed(rng):
     assert chain.bring(chain.new).epoch.number == 3
 
 
-def test_an_epoch_of_an_earlier_version_goes_on_and_says_what_was_not_compared(rng, tmp_path, monkeypatch):
+def test_an_epoch_of_an_earlier_version_continues_and_says_what_was_not_compared(rng, tmp_path, monkeypatch):
     """Books that keep no earlier rows: the newest epoch and its training part are compared, and the
     certificate names the others."""
     from holdfast.guard import _opening
 
-    def as_before(after, account, agreed):
-        link = after.announce(agreed)
-        session = _opening._session(after.book, account, agreed, link)
-        after.opened()
-        return after.book, session, link
+    def as_before(following, account, agreed):
+        link = following.announce(agreed)
+        session = _opening._session(following.book, account, agreed, link)
+        following.record_opening()
+        return following.book, session, link
 
     with monkeypatch.context() as change:
-        change.setattr(_opening, "_open_after", as_before)
+        change.setattr(_opening, "_open_next", as_before)
         chain = Chain(rng, close=True, ledger=tmp_path / "book.holdfast")
     assert "opened by an earlier version" in str(chain.guards[1].certificate)
     for name in BROUGHT[:6]:  # A closed account's rows are its successor's training part.

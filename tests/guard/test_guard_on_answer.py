@@ -1,4 +1,4 @@
-"""Callbacks are told every new answer once it is in the book, and their errors lose nothing."""
+"""Callbacks get every new answer once it is in the book, and their errors lose nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def table(rng):
     return pd.DataFrame({"x": rng.uniform(0, 10, 3_000), "flag": rng.random(3_000) < 0.3})
 
 
-def test_a_new_answer_is_told_once_and_a_known_one_is_not(table, tmp_path):
+def test_a_callback_gets_a_new_answer_once_and_no_repeated_one(table, tmp_path):
     book = tmp_path / "book.holdfast"
     guard = Guard(table, ledger=book)
     before = guard.ask("share(flag)")
@@ -71,7 +71,7 @@ def test_a_failing_callback_loses_nothing_and_nothing_is_charged_twice(table):
     assert guard.ask("mean(x, 0, 10)") == quiet.ask("mean(x, 0, 10)") == told[-1]
 
 
-def test_all_answers_of_a_batch_are_told_before_an_error_is_raised(table):
+def test_callbacks_get_all_answers_of_a_batch_before_an_error_is_raised(table):
     guard, quiet, calls = Guard(table), Guard(table), []
 
     def fail(answer):
@@ -89,7 +89,7 @@ def test_all_answers_of_a_batch_are_told_before_an_error_is_raised(table):
     assert len(calls) == 3
 
 
-def test_strategies_that_answer_one_by_one_stop_at_the_error_and_go_on_later(table):
+def test_strategies_that_answer_one_by_one_stop_at_the_error_and_continue_later(table):
     guard, told = Guard(table, strategy="split", queries=3, error=0.5), []
 
     def fail_first(answer):
@@ -105,7 +105,7 @@ def test_strategies_that_answer_one_by_one_stop_at_the_error_and_go_on_later(tab
     assert guard.spent == len(told) == 3
 
 
-def test_a_question_that_many_threads_ask_at_once_is_told_once(table):
+def test_a_callback_gets_a_question_of_many_threads_once(table):
     guard, told = Guard(table), []
     guard.on_answer(told.append)
     with ThreadPoolExecutor(8) as people:
@@ -127,7 +127,7 @@ def test_a_callback_may_ask_further_questions(table):
     assert told == ["share(flag)", "mean(x, 0, 10)"]
 
 
-def test_scores_tables_and_reports_are_told(table):
+def test_callbacks_get_scores_tables_and_reports(table):
     guard, told = Guard(table), []
     guard.on_answer(told.append)
     scores = guard.score("x > 7", target="flag", metric=["accuracy", "f1"])
@@ -140,7 +140,7 @@ def test_scores_tables_and_reports_are_told(table):
     assert len(told) == count + 2
 
 
-def test_refusals_are_not_told(table):
+def test_callbacks_do_not_get_refusals(table):
     guard, told = Guard(table, error=0.01), []
     guard.on_answer(told.append)
     with pytest.raises(BudgetSpent):

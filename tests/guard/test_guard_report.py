@@ -122,7 +122,7 @@ def test_each_answer_of_a_report_has_the_whole_probability(table):
     assert "Each of these intervals holds with probability 0.95" in report.text
 
 
-def test_a_crash_after_the_account_was_closed_is_gone_on_from(table, tmp_path, monkeypatch):
+def test_a_crash_after_the_account_was_closed_is_recovered(table, tmp_path, monkeypatch):
     guard = Guard(table, ledger=tmp_path / "book.holdfast")
 
     def die(*_):
@@ -140,7 +140,7 @@ def test_a_crash_after_the_account_was_closed_is_gone_on_from(table, tmp_path, m
     assert again.report(["share(flag)"]).answers[0].value > 0
 
 
-def test_mistakes_are_told_before_anything_is_closed(table):
+def test_mistakes_are_reported_before_anything_is_closed(table):
     guard = Guard(table)
     for wrong, error in (
         ([], InvalidArgument),
@@ -156,14 +156,14 @@ def test_mistakes_are_told_before_anything_is_closed(table):
     assert guard.reported is None
 
 
-def test_a_closed_account_has_no_last_word(table):
+def test_a_closed_account_gives_no_report(table):
     guard = Guard(table)
     guard.close_account()
     with pytest.raises(Closed, match="closed"):
         guard.report(["share(flag)"])
 
 
-def test_strategies_that_count_answers_have_no_last_word(table):
+def test_strategies_that_count_answers_give_no_report(table):
     with pytest.raises(InvalidArgument, match="code"):
         Guard(table, strategy="grid-code", queries=5).report(["share(flag)"])
 
@@ -201,7 +201,7 @@ def test_a_report_can_be_read_sent_and_verified(table, tmp_path):
     verify(path, public_key=key.public, receipts=[report.receipt])
 
 
-def test_the_report_is_one_line_and_holds_no_more_than_it_tells(table):
+def test_a_report_is_recorded_with_its_values_after_the_account_is_closed(table):
     guard = Guard(table)
     report = guard.report(QUESTIONS)
     *_, close, fixed, told = guard._book.events()

@@ -252,7 +252,7 @@ def test_the_width_after_more_questions_is_what_honest_ones_bring(rng):
         guard.left.share_half_width_after(-1)
 
 
-def test_a_preview_says_when_an_answer_would_tell_nothing(rng):
+def test_a_preview_says_when_an_answer_would_be_the_whole_range(rng):
     guard = Guard({"x": rng.random(90), "few": np.arange(90) % 45 == 0})
     useless, useful = guard.cost_preview("share(x > 0.5, where = few)"), guard.cost_preview("share(x > 0.5)")
     assert "This would tell you nothing: the interval would cover " in useless.why
@@ -409,7 +409,7 @@ def test_what_counts_nats_says_so(tmp_path):
     assert (found.spent, found.unit) == (guard.spent, "nats")
 
 
-def test_a_failure_is_told_in_the_unit_of_the_account():
+def test_a_failure_names_its_price_in_the_unit_of_the_account():
     class FailsOnManyRows:
         def predict(self, frame):
             if len(frame) > 500:
@@ -476,7 +476,7 @@ def test_a_wider_interval_around_the_guess_is_called_that():
     assert "(a surprise: as guessed, but wider than expected; cost " in repr(answer)
 
 
-def test_a_picture_names_the_unit_and_no_guess_where_there_is_none():
+def test_a_picture_names_the_unit_and_shows_a_guess_only_if_there_is_one():
     pytest.importorskip("matplotlib")
     for name, unit, label in (("code", "nats", "as guessed"), ("grid-code", "answers", "answer")):
         guard = Guard(TABLE, **STRATEGIES[name])

@@ -135,7 +135,7 @@ def test_a_table_of_differences_and_of_quantiles(table):
         ("share(late, by = (carrier, night, late))", "one column or two"),
     ],
 )
-def test_what_is_no_table_is_refused_for_nothing(table, question, words):
+def test_a_question_that_is_not_a_table_is_refused_free_of_charge(table, question, words):
     guard = Guard(table)
     with pytest.raises((QueryRejected, InvalidArgument), match=words):
         guard.table(question)

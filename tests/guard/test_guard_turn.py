@@ -25,7 +25,7 @@ TAKE = "import fcntl, sys; fcntl.flock(open(sys.argv[1]), fcntl.LOCK_EX | fcntl.
 
 
 def holder(file):
-    """A process that holds the turn until it is told to go on."""
+    """A process that holds the turn until it gets a signal to continue."""
     process = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -42,7 +42,7 @@ def guard_with(tmp_path, turns):
 
 
 def with_pauses(monkeypatch, in_pause):
-    """Time passes in pauses only; ``in_pause`` is told how many seconds have passed."""
+    """Time passes in pauses only; ``in_pause`` gets how many seconds have passed."""
     clock = [0.0]
 
     def sleep(seconds):

@@ -24,7 +24,7 @@ def panel(rng, *, shuffled=True):
 
 
 def memory(rng, rows, stay):
-    """A value that is kept with probability ``stay`` and drawn anew otherwise, from 0, 1/9, …, 1."""
+    """A value that is kept with probability ``stay`` and drawn again otherwise, from 0, 1/9, …, 1."""
     fresh = rng.random(rows) >= stay
     fresh[0] = True
     return (rng.integers(0, 10, rows) / 9)[np.maximum.accumulate(np.where(fresh, np.arange(rows), 0))]
@@ -98,7 +98,7 @@ def test_a_report_and_a_preregistration_over_clusters(rng):
     assert second.half_width < 0.08
 
 
-def test_an_account_over_clusters_goes_on_and_no_other(rng, tmp_path):
+def test_an_account_over_clusters_continues_only_with_its_clusters(rng, tmp_path):
     table, place = panel(rng), tmp_path / "book"
     with_book = Guard(table, dependence=Clusters(column="person"), ledger=place)
     answer = with_book.share("member")
@@ -230,7 +230,7 @@ def test_a_series_too_short_for_its_gap_is_refused(rng):
         Guard({"x": rng.random(30_000)}, dependence=Blocks(10, 5, 0.01))
 
 
-def test_an_account_of_a_series_goes_on_with_its_layouts(rng, tmp_path):
+def test_an_account_of_a_series_continues_with_its_layouts(rng, tmp_path):
     values, place = {"x": memory(rng, 20_000, 0.9)}, tmp_path / "book"
     guard = Guard(values, dependence=Mixing(0.9), ledger=place)
     answer = guard.mean("x", bounds=(0, 1))

@@ -62,7 +62,7 @@ QUESTIONS = {
 }
 
 
-def test_a_report_tells_each_statistic_of_the_protected_rows(table):
+def test_a_report_gives_each_statistic_of_the_protected_rows(table):
     guard = Guard(table)
     report = guard.report(list(QUESTIONS))
     rows = protected(guard)
@@ -155,7 +155,7 @@ def test_other_strategies_refuse_what_they_have_no_answer_for(table):
         guard.ask("std(x, -4, 4)")
 
 
-def test_a_group_that_the_protected_rows_lack_tells_the_whole_range():
+def test_a_group_without_protected_rows_gets_the_whole_range():
     rows = pd.DataFrame({"x": np.tile([0.0, 1.0], 500), "arm": "a"})
     train = rows.assign(arm=np.where(np.arange(1000) % 3 == 0, "b", "a"))
     answer = Guard(rows, train=train).difference("x", between="arm = 'b', arm = 'a'", bounds=(0, 1))
@@ -199,7 +199,7 @@ def test_a_histogram_is_a_table_in_all_words(guard):
 
 
 @pytest.mark.parametrize("bins", [0, 2.5, [1], [1, 0], "ten", [0, float("nan")]])
-def test_bins_that_are_none_are_refused_for_nothing(guard, bins):
+def test_bad_bins_are_refused_free_of_charge(guard, bins):
     spent = guard.spent
     with pytest.raises(InvalidArgument, match="bins"):
         guard.histogram("z + 1", bins)

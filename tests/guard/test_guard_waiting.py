@@ -46,7 +46,7 @@ def path(tmp_path):
 
 
 def all_at_once(guard, questions, ask=None):
-    """Everyone comes while somebody else has the turn; what each was told, in the order of the questions."""
+    """Everyone asks while somebody else has the turn. Returns the results in the order of the questions."""
     ask = ask or guard.ask
     with ThreadPoolExecutor(len(questions)) as people:
         with guard._session.turn():
@@ -123,7 +123,7 @@ def test_one_thread_that_asks_for_several_people_gives_each_what_they_would_have
     guard.close()
 
 
-def test_of_questions_that_one_thread_asks_each_is_refused_by_itself_and_told_where_it_came_from(path):
+def test_each_refused_question_of_a_thread_has_its_own_error_with_its_own_traceback(path):
     guard, told = Guard(table(), ledger=path), []
     person = ContextVar("person", default="nobody")
     guard.on_answer(lambda answer: told.append((person.get(), str(answer.query))))
@@ -219,7 +219,7 @@ def test_rows_are_read_only_while_the_reservations_of_all_are_on_disk_and_no_oth
     assert len(scans) < len(QUESTIONS)
 
 
-def test_nobody_is_told_before_everything_about_it_is_on_disk(path):
+def test_nothing_is_answered_before_its_lines_are_on_disk(path):
     guard = Guard(table(), ledger=path)
 
     def ask(question):
@@ -231,7 +231,7 @@ def test_nobody_is_told_before_everything_about_it_is_on_disk(path):
     guard.close()
 
 
-def test_each_is_charged_to_who_asked_and_every_receipt_holds(path, tmp_path):
+def test_each_question_is_charged_to_the_person_who_asked_and_every_receipt_holds(path, tmp_path):
     key = SigningKey.generate()
     guard = Guard(table(), ledger=Book(path, key=key))
     people = [Asker(f"person {place % 3}", request=f"request {place}") for place in range(12)]
@@ -281,7 +281,7 @@ def broken(balance, price):
         (broken, "a mistake of its own", (7, 20)),
     ],
 )
-def test_a_refusal_and_a_mistake_are_told_to_who_asked_and_the_others_go_on(path, permit, said, others):
+def test_a_refusal_and_a_mistake_reach_only_the_person_who_asked(path, permit, said, others):
     guard = Guard(table(), ledger=path)
 
     def ask(number):
@@ -309,7 +309,7 @@ def test_those_ahead_of_a_refusal_still_share_their_writes(path, written):
     guard.close()
 
 
-def test_who_has_the_turn_is_not_told_the_refusal_of_another(path, monkeypatch):
+def test_the_reader_does_not_get_the_refusal_of_another(path, monkeypatch):
     """Another process answered the first one's question meanwhile, so the first that is left is refused."""
     guard, other = Guard(table(), ledger=path), Guard(table(), ledger=path)
     read, once = Session.read, []
@@ -473,8 +473,8 @@ def test_a_book_that_breaks_while_reserving_charges_nobody(path, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["before", "after"])
 def test_a_book_that_breaks_while_settling_releases_nothing_and_lets_everyone_go(path, monkeypatch, kind):
-    """Whether the lines were written before it broke or not: nobody is told, and who asks again is told what
-    is on disk."""
+    """Whether the lines were written before it broke or not: nobody gets an answer, and asking again gives
+    what is on disk."""
     guard = Guard(table(), ledger=path)
     append_all = Book.append_all
 
@@ -500,7 +500,7 @@ def test_a_book_that_breaks_while_settling_releases_nothing_and_lets_everyone_go
     guard.close()
 
 
-def test_a_person_who_is_interrupted_while_reading_for_others_does_not_take_them_along(path, monkeypatch):
+def test_an_interrupted_reader_does_not_interrupt_the_others(path, monkeypatch):
     """Between reading and recording: the next one reads again what all of them had reserved."""
     guard, settle, once = Guard(table(), ledger=path), Session.settle, []
 
@@ -528,7 +528,7 @@ def test_a_person_who_is_interrupted_while_reading_for_others_does_not_take_them
     guard.close()
 
 
-def test_who_is_interrupted_while_waiting_leaves_the_queue(path):
+def test_an_interrupted_person_leaves_the_queue(path):
     guard, holds, may_end = Guard(table(), ledger=path), threading.Event(), threading.Event()
     session = guard._session
 
@@ -586,7 +586,7 @@ def test_two_guards_with_threads_each_share_one_account(path, tmp_path):
         closed.close()
 
 
-def test_nobody_waits_for_a_question_of_another_that_a_process_elsewhere_is_reading(path):
+def test_questions_do_not_wait_for_a_different_question_that_another_process_reads(path):
     guard, book = Guard(table(), ledger=path), Book(path)
     slow = guard._questions.read("share(x > 0.5)")
     held = {"text": slow.text, "micro_nats": 10**6, "at": int(time.time()), "reader": "elsewhere:1:ab"}

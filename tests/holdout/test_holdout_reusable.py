@@ -28,6 +28,7 @@ from holdfast.holdout import Promise, SparseNoise
 from holdfast.mechanisms import Noise
 from holdfast.queries import share
 from holdfast.stability import DP, BayesianDP
+from limits import lower_limit
 
 SETTINGS = {"threshold": 0.04, "noise": 0.0025, "budget": 4}
 
@@ -378,13 +379,8 @@ def runs_held(analyst, maker, seed, runs):
     return sum(analyst(np.random.default_rng([seed, run]), maker) for run in range(runs))
 
 
-def lower_limit(successes, runs, sure=0.999):
-    """The exact lower limit of a probability, on one side."""
-    return binomtest(successes, runs).proportion_ci(2 * sure - 1, method="exact").low
-
-
-def test_all_intervals_hold_for_one_who_overfits_the_training_part(seed):
-    assert lower_limit(runs_held(overfit_the_training_part, careful, seed, 60), 60, sure=0.95) >= 0.95
+def test_all_intervals_hold_for_an_analyst_who_overfits_the_training_part(seed):
+    assert lower_limit(runs_held(overfit_the_training_part, careful, seed, 60), 60, confidence=0.95) >= 0.95
 
 
 def test_a_twin_that_forgets_the_threshold_misses(seed, monkeypatch):
@@ -392,8 +388,8 @@ def test_a_twin_that_forgets_the_threshold_misses(seed, monkeypatch):
     assert runs_held(overfit_the_training_part, careful, seed, 40) < 0.8 * 40
 
 
-def test_all_intervals_hold_for_one_who_reads_the_holdout(seed):
-    assert lower_limit(runs_held(read_the_holdout, careless, seed, 30), 30, sure=0.95) >= 0.9
+def test_all_intervals_hold_for_an_analyst_who_reads_the_holdout(seed):
+    assert lower_limit(runs_held(read_the_holdout, careless, seed, 30), 30, confidence=0.95) >= 0.9
 
 
 def test_a_twin_that_does_not_pay_for_releases_misses(seed, monkeypatch):
@@ -432,7 +428,7 @@ def test_with_the_rows_of_theorem_2_no_interval_is_wider_than_its_error(queries,
         assert made.half_width(queries, releases, released=released) <= error
 
 
-def test_before_the_first_release_nothing_is_paid_for_what_was_told():
+def test_before_the_first_release_a_query_has_the_radius_of_a_fixed_query():
     """Half of β, half of that for round 0, and the weight of the question: a fixed query's radius."""
     made = promise(10_000, 0.04, 0.0025)
     nats = math.log(4 / 0.05) + made.step_nats(7)
@@ -671,7 +667,7 @@ def test_the_code_guard_keeps_the_same_promise_with_narrower_intervals(rng):
     assert "20,000 protected rows" in repr(code)
 
 
-def test_the_code_guard_charges_a_failure_and_goes_on(rng):
+def test_the_code_guard_charges_a_failure_and_continues(rng):
     train, fresh = coins(rng)
     code = CodeHoldout(train, fresh)
     with pytest.raises(QueryRejected, match="could not be computed"):
@@ -696,7 +692,7 @@ def test_the_code_guard_refuses_what_would_break_a_promised_error(rng):
 
 
 @pytest.mark.parametrize("analyst", [overfit_the_training_part])
-def test_the_code_guard_holds_against_the_same_analyst(seed, analyst):
+def test_the_code_guard_withstands_the_same_analyst(seed, analyst):
     def maker(train, fresh, rng):
         return CodeHoldout(train, fresh)
 

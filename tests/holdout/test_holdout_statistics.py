@@ -89,7 +89,7 @@ def read_by_sums(rng, factor=1.0, rows=400, columns=101):
     return answer.low <= rows / 2 <= answer.high
 
 
-def test_intervals_of_statistics_hold_for_one_who_reads_the_holdout(seed):
+def test_intervals_of_statistics_hold_for_an_analyst_who_reads_the_holdout(seed):
     held = sum(read_by_sums(np.random.default_rng([seed, run])) for run in range(25))
     assert binomtest(held, 25).proportion_ci(0.9, method="exact").low >= 0.85
 
@@ -117,7 +117,7 @@ def test_statistics_that_are_no_means_of_rows(rng):
     "bad",
     [lambda rows: rows, lambda rows: math.nan, lambda rows: math.inf, lambda rows: "many", lambda rows: None],
 )
-def test_what_is_no_number_is_refused_before_the_holdout_is_read(rng, bad):
+def test_values_that_are_not_numbers_are_refused_before_the_holdout_is_read(rng, bad):
     holdout = ReusableHoldout(*coins(rng), **SETTINGS)
     with pytest.raises(QueryRejected, match="one finite number") as refused:
         holdout.ask(bad, sensitivity=1.0)
@@ -145,7 +145,7 @@ def test_a_statistic_that_fails_on_the_holdout_alone_closes_it(rng):
         holdout.ask(column_sum(1), sensitivity=1.0)
 
 
-def test_an_answer_too_far_away_to_tell_has_no_ends(rng):
+def test_an_answer_beyond_all_finite_tails_has_infinite_ends(rng):
     train, fresh = coins(rng)
     holdout = ReusableHoldout(train, fresh, threshold=0.1, noise=1e-6, budget=2)
     train_sum = int(train.sum())

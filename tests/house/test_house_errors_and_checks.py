@@ -34,7 +34,7 @@ def test_real_refuses_everything_outside_its_domain(bad):
         checks.real(bad, "x", "[0, 1)")
 
 
-def test_a_confidence_in_per_cent_is_told_as_a_share():
+def test_the_message_for_a_confidence_in_per_cent_suggests_the_share():
     with pytest.raises(InvalidArgument, match=r"in \(0, 1\); 95 per cent is 0\.95"):
         checks.real(95, "confidence", "(0, 1)")
 
@@ -52,7 +52,7 @@ def test_real_takes_every_kind_of_number(good):
 
 
 @pytest.mark.parametrize("bad", [0, -1, 1.5, math.nan, math.inf, "3", None, True, decimal.Decimal(3)])
-def test_whole_refuses_what_is_no_count(bad):
+def test_whole_refuses_everything_that_is_not_a_count(bad):
     with pytest.raises(InvalidArgument, match="whole number of at least 1"):
         checks.whole(bad, "k")
 

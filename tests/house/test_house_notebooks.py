@@ -41,7 +41,7 @@ def prose(notebook: nbformat.NotebookNode) -> str:
     return "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
 
 
-def test_all_stories_are_told():
+def test_every_notebook_is_there_and_listed():
     assert set(NAMES) == STORIES
     index = (FOLDER / "README.md").read_text(encoding="utf-8")
     assert all(f"]({name}.ipynb)" in index for name in STORIES)

@@ -170,6 +170,34 @@ def test_no_message_and_no_comment_has_a_turn_that_needs_a_second_reading(packag
     assert wrong == {}
 
 
+def names_docstrings_and_comments(source: str) -> list[str]:
+    """What a reader of a test reads besides its code; the names of functions as words."""
+    nodes = list(ast.walk(ast.parse(source)))
+    functions = [node for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    documented = [node for node in nodes if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))]
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    return [
+        *(node.name.replace("_", " ") for node in functions),
+        *(ast.get_docstring(node) or "" for node in documented),
+        *(token.string for token in tokens if token.type == tokenize.COMMENT),
+    ]
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "docs", "examples", "tests"])
+def test_no_test_and_no_benchmark_has_a_turn_that_needs_a_second_reading(folder):
+    wrong = {}
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        turns = banned_in("\n".join(names_docstrings_and_comments(path.read_text(encoding="utf-8"))))
+        if turns:
+            wrong[str(path.relative_to(ROOT))] = turns
+    assert wrong == {}
+
+
+def test_names_docstrings_and_comments_are_read():
+    source = 'def test_a_size_that_is_none():\n    """It is drawn anew."""\n    x = 1  # free, for nothing\n'
+    assert len(banned_in("\n".join(names_docstrings_and_comments(source)))) == 3
+
+
 @pytest.mark.parametrize("page", PAGE_FILES, ids=lambda page: page.name)
 def test_no_text_of_the_page_has_a_turn_that_needs_a_second_reading(page):
     assert banned_in(page.read_text(encoding="utf-8")) == []

@@ -10,13 +10,13 @@ import pytest
 TESTS = Path(__file__).resolve().parents[1]
 # Tests that fail by what they call: it raises where something is wrong.
 FAILS_BY_RAISING = {
-    "test_the_words_alone_let_another_model_in": "opening the account again is refused",
+    "test_comparing_the_words_alone_would_accept_another_model": "opening the account again is refused",
     "test_no_number_is_too_large_for_a_sentence": "any other error than one of ours",
     "test_a_part_is_a_whole_number": "the query is refused",
     "test_scikit_learn_accepts_it": "scikit-learn's own check",
     "test_scikit_learns_own_checks": "scikit-learn's own check",
 }
-# These wait on purpose, and for nothing that a condition could tell.
+# These wait on purpose: no condition could replace the time.
 WAIT_ON_PURPOSE = {
     "engines/test_engines_deadline.py": "statements that must not be stopped early or late",
     "guard/test_guard_batch_crash.py": "a crash at a random moment",

@@ -1,4 +1,4 @@
-"""Whoever works, the results are the same; who cannot work is told so; Ctrl-C stops everything."""
+"""All kinds of workers give the same results, bad workers are refused, and Ctrl-C stops everything."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_every_kind_of_worker_finds_the_same(crew, seed):
     assert audited(crew, seed) == audited(1, seed)
 
 
-def test_every_kind_of_worker_tells_its_mistakes_and_works_on(crew):
+def test_every_kind_of_worker_reports_its_errors_and_continues(crew):
     def invert(number: int) -> float:
         return 1 / (number - 7)
 
@@ -96,7 +96,7 @@ def test_every_kind_of_worker_tells_its_mistakes_and_works_on(crew):
     assert run_all(invert, [(8,), (9,)], workers=crew) == [1.0, 0.5]
 
 
-def test_every_kind_of_worker_tells_its_progress(crew, capfd):
+def test_every_kind_of_worker_reports_its_progress(crew, capfd):
     told = []
     jobs = [(number,) for number in range(100)]
     run_all(abs, jobs, workers=crew, progress=lambda done, total: told.append((done, total)))
@@ -106,7 +106,7 @@ def test_every_kind_of_worker_tells_its_progress(crew, capfd):
     assert capfd.readouterr().out == ""
 
 
-def test_slow_work_is_told_of_step_by_step():
+def test_the_progress_of_slow_work_is_reported_step_by_step():
     told = []
     # Work that takes long is what is tried; it may take longer.
     run_all(time.sleep, [(0.12,)] * 16, progress=lambda done, total: told.append(done))
@@ -126,7 +126,7 @@ def test_results_come_in_the_order_of_the_jobs(values, hands):
 
 
 @pytest.mark.parametrize("jobs", [[], [(3,)]])
-def test_little_work_starts_nobody(jobs):
+def test_little_work_starts_no_worker(jobs):
     assert run_all(lambda number: os.getpid(), jobs, workers=2) == [os.getpid()] * len(jobs)
 
 
@@ -184,7 +184,7 @@ def test_a_generator_of_the_functions_own_is_refused(generator):
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, "2", None, float("nan"), os])
-def test_who_cannot_work_is_told(wrong):
+def test_bad_workers_are_refused(wrong):
     with pytest.raises(InvalidArgument, match="'workers' argument of x must be"):
         checked(wrong, of="x")
 

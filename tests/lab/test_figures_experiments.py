@@ -95,7 +95,7 @@ class Refuses:
         return self.inside.ask(f)
 
 
-def test_after_a_refusal_nothing_is_reported_and_training_goes_on(rng):
+def test_after_a_refusal_nothing_is_reported_and_training_continues(rng):
     train, holdout = (_holdout.draw_sample(rng, rows=400, attributes=200) for _ in range(2))
     runs = [
         analyse(Refuses(PlainHoldout(holdout), answers), train, (1, 5, 9), lambda c, s: 0.5, truth=0.5)

@@ -1,4 +1,4 @@
-"""Asks in two threads from a book in a folder, and writes down there what it reads and what it was told.
+"""Asks in two threads from a book in a folder, and writes there which questions it read and their answers.
 
 python ledger_asking.py FOLDER KEY SYNCHRONOUS QUESTIONS
 """

@@ -120,9 +120,7 @@ class Disk:
             for done in file.pending:
                 for part in fate(done):
                     found.do(part)
-            if found.there and not name.endswith(
-                "-shm"
-            ):  # Shared memory is made anew by whoever comes first.
+            if found.there and not name.endswith("-shm"):  # The first process makes the shared memory again.
                 (folder / name).write_bytes(found.content)
 
 

@@ -63,7 +63,7 @@ def test_a_line_that_does_not_fit_is_refused(wrong):
         balance.apply(wrong)
 
 
-def test_a_copy_goes_on_by_itself():
+def test_a_copy_continues_without_changing_the_original():
     balance = Balance()
     balance.apply(event(1, "reserve", micro_nats=10, by="a", at=1000))
     copy, later = balance.copy(), balance.copy()

@@ -38,7 +38,7 @@ def test_a_book_that_is_let_go_closes_its_file(path):
     assert not log.exists()
 
 
-def test_a_writer_that_has_not_read_the_last_line_is_told(path):
+def test_a_writer_that_has_not_read_the_last_line_is_refused(path):
     first, second = Book(path), Book(path)
     first.append("note", {}, after=0)
     with pytest.raises(Stale):

@@ -1,5 +1,7 @@
-"""Power fails at any moment, and what was written but not synced is lost, kept or torn: no line that anyone
-was told of, and no reservation of a question that was read, is missing afterwards."""
+"""Power fails at any moment, and writes that were not synced are lost, kept or torn.
+
+Afterwards no line of a released answer is missing, and no reservation of a question that was read.
+"""
 
 from __future__ import annotations
 
@@ -48,13 +50,13 @@ def crashes(tmp_path, synchronous, questions, points, seed):
     return lost, tried
 
 
-def test_nothing_that_was_told_is_lost_when_power_fails(tmp_path, seed):
+def test_no_released_answer_is_lost_when_power_fails(tmp_path, seed):
     lost, tried = crashes(tmp_path, "FULL", 40, 60, seed)
     assert (lost, tried) == ([], 180)
 
 
 @pytest.mark.slow
-def test_nothing_that_was_told_is_lost_at_a_thousand_points(tmp_path, seed):
+def test_no_released_answer_is_lost_when_power_fails_at_a_thousand_points(tmp_path, seed):
     lost, tried = crashes(tmp_path, "FULL", 300, 1000, seed)
     assert (lost, tried) == ([], 3000)
 

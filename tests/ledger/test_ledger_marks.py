@@ -56,7 +56,7 @@ def test_an_old_backup_is_refused_and_the_newest_book_is_not(tmp_path, marks, ke
     Book(path, key=key, marks=marks).close()
 
 
-def test_a_book_that_went_on_after_it_was_put_back_is_another_book(tmp_path, marks, key):
+def test_a_book_that_continued_after_a_restore_is_another_book(tmp_path, marks, key):
     path = tmp_path / "people.holdfast"
     book = Book(path, key=key, marks=marks)
     write(book, 3)

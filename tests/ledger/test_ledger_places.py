@@ -40,7 +40,7 @@ def test_events_come_back_in_order_and_are_found_by_subject_and_request(opened):
     assert again.identity == next(again.events()).digest
 
 
-def test_a_writer_that_has_not_read_the_last_line_is_told(opened):
+def test_a_writer_that_has_not_read_the_last_line_is_refused(opened):
     first, second = opened(), opened()
     first.append("open", {}, after=0)
     with pytest.raises(Stale):
@@ -91,7 +91,7 @@ def test_writers_that_race_leave_one_dense_chain(place, opened):
         assert mine == list(range(60))
 
 
-def test_a_start_goes_on_from_the_last_checkpoint(opened):
+def test_a_start_continues_from_the_last_checkpoint(opened):
     book = opened()
     balance = _settled(book, 4)
     assert book.start()[1] == 0

@@ -50,7 +50,7 @@ def test_every_price_has_its_unit(strategy, in_book, counted, tmp_path):
     assert verification.spent == pytest.approx(guard.certificate.numbers[f"{counted} spent"])
 
 
-def test_a_book_without_units_verifies_and_goes_on(before, tmp_path):
+def test_a_book_without_units_verifies_and_continues(before, tmp_path):
     assert units(Book(before)) == {("reserve", None), ("release", None)}
     export(Book(before), tmp_path / "export")
     verification = verify(tmp_path / "export")

@@ -99,7 +99,7 @@ def test_a_cut_tail_is_found_even_without_the_ending(story, tmp_path):
 
 
 def forged(tmp_path, path, key, *, keep, change=None):
-    """A book that its own keeper rewrote: consistent, and signed anew."""
+    """A book that its own keeper rewrote: consistent, and signed again."""
     book = Book(tmp_path / "forged", key=key)
     for number, row in enumerate(rows_of(path)[1 : keep + 1]):
         line = json.loads(row)
@@ -115,7 +115,7 @@ def forged(tmp_path, path, key, *, keep, change=None):
     return target
 
 
-def test_a_keeper_who_cuts_the_book_and_signs_it_anew_is_caught_by_any_later_receipt(story, tmp_path):
+def test_a_book_cut_and_signed_again_by_its_keeper_is_caught_by_any_later_receipt(story, tmp_path):
     path, key, receipts = story
     cut = forged(tmp_path, path, key, keep=5)
     assert verify(cut, key.public).whole  # Nobody could tell from the export alone.
@@ -124,7 +124,7 @@ def test_a_keeper_who_cuts_the_book_and_signs_it_anew_is_caught_by_any_later_rec
         assert kinds(cut, key, [receipt]) == {"cut"}
 
 
-def test_a_keeper_who_rewrites_a_line_is_caught_by_any_receipt_from_then_on(story, tmp_path):
+def test_a_line_rewritten_by_the_keeper_is_caught_by_any_later_receipt(story, tmp_path):
     path, key, receipts = story
     changed = forged(tmp_path, path, key, keep=9, change=5)
     assert verify(changed, key.public, receipts=receipts[:1]).whole

@@ -45,8 +45,8 @@ def test_the_exponential_of_zero_is_one():
 
 @pytest.mark.parametrize("exponent", [Fraction(1), Fraction(1, 3), Fraction(17, 2), Fraction(1, 2**40)])
 @pytest.mark.parametrize("known", [3, 31, 64])
-def test_a_comparison_goes_on_until_the_bits_differ(exponent, known):
-    # The first 192 bits of e^-z, then one more or one less: only the last word tells.
+def test_a_comparison_continues_until_the_bits_differ(exponent, known):
+    # The first 192 bits of e^-z, then one more or one less: only the last 64 bits decide.
     with mpmath.workdps(200):
         power = mpmath.exp(-mpmath.mpf(exponent.numerator) / exponent.denominator)
         digits = int(mpmath.floor(power * mpmath.mpf(2) ** (known + 192)))

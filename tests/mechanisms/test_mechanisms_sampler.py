@@ -95,7 +95,7 @@ def test_draws_have_the_declared_law_and_a_scale_wrong_by_3_percent_is_caught(ki
     for wrong in (0.97, 1.03):
         _, true = cells(steps, wrong, kind)
         assert power(true, claimed, DRAWS) > 1 - 1e-6
-        # The draws, held against a scale that is not theirs.
+        # The draws, compared with a wrong scale.
         assert p_value(drawn, edges, true) < LEVEL
 
 

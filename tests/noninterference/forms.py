@@ -347,7 +347,7 @@ def _local(local: Any, callers: list[tuple[Any, str]]) -> str:
 
 
 def _ibis(table: ibis.Table) -> Iterator[tuple[str, Any]]:
-    """An ibis table: what is in it. Its name is drawn anew for every table."""
+    """An ibis table: what is in it. Every table gets a new random name."""
     yield "schema", _Leaf(repr(table.schema()))
     yield "rows", table.to_pyarrow()
 

@@ -1,7 +1,7 @@
 """Everything that can be observed of a session, as one flat dictionary from places to plain values.
 
 ``observe(session)`` runs ``session(look)`` in a folder of its own, in a world that stands still: the clock
-does not move and the operating system's randomness starts anew, so that two runs differ only where their
+does not move and the operating system's randomness starts again, so that two runs differ only where their
 tables do. ``look(name, call)`` records what a call returns or raises. What leaves on its own is recorded
 besides: warnings and the registries in which modules keep them, standard output and error (of Python and of
 the process), log records, and every file that was written.

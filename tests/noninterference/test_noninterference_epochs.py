@@ -40,7 +40,7 @@ def epochs_session(look: Look, before, after, close, changed=()):
     later.close()
 
 
-# Protected rows in another order are not among them: whether they are told is an answer, and is paid for.
+# Protected rows in another order are not among them: whether they are recognised is an answer with a price.
 CHANGED = {
     "the rows of the first": lambda before, after: before,
     "the same rows again": lambda before, after: after,
@@ -57,7 +57,7 @@ _FEW = ("the rows of the first", "texts in place of numbers")
 
 
 @pytest.mark.parametrize("changed", [_FEW, pytest.param(tuple(CHANGED), marks=pytest.mark.slow)], ids=len)
-def test_the_next_epoch_tells_nothing_of_either_while_both_are_open(changed):
+def test_the_next_epoch_reveals_nothing_of_either_account_while_both_are_open(changed):
     earlier, later = _tables(TEXT, 0), _tables(TEXT, 1)
     session = partial(epochs_session, close=False, changed=changed)
     assert_same(*(observe(partial(session, before=earlier[n], after=later[n])) for n in (0, 1)))
@@ -72,7 +72,7 @@ def test_rows_of_a_closed_account_are_free_and_those_of_the_next_are_not():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("close", [False, True], ids=["open", "closed"])
-def test_gaps_in_the_protected_rows_of_a_later_epoch_are_not_told(close):
+def test_missing_values_among_protected_rows_of_a_later_epoch_are_not_revealed(close):
     earlier, later = _tables(TEXT, 0)[0], _tables(GAPPED_TEXT, 1)
 
     def session(look, table):

@@ -1,4 +1,4 @@
-"""Tables that cannot be opened: what is wrong is told by kind and column, and no value of a row is."""
+"""Tables that cannot be opened: errors name the kind and the column, and quote no value of a row."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def test_a_file_shows_nothing_of_its_protected_rows(make):
     assert_same(*(observe(table_session(partial(make, t), QUESTIONS)) for t in tables))
 
 
-def test_a_gap_in_a_file_is_not_told():
+def test_a_missing_value_among_protected_rows_of_a_file_is_not_revealed():
     tables = make_pair(GAPPED_TEXT)
     questions = ("share(s = 'a', nulls = false)",)
     assert_same(*(observe(table_session(partial(csv, t), questions)) for t in tables))
@@ -114,7 +114,7 @@ def in_postgres(connection, columns):
 
 @pytest.fixture(params=["duckdb", "postgres", "files"])
 def place(request, monkeypatch, tmp_path):
-    """How a table is put where it stays, and what a guard on it is told."""
+    """How a table is put into its place, and the options of a guard on it."""
     if request.param == "files":
         monkeypatch.setattr("holdfast.engines._rows._MOST_COPIED", 0)
         monkeypatch.chdir(tmp_path)

@@ -122,7 +122,7 @@ def test_the_cells_that_were_agreed_on_are_all_that_leaves(name, monkeypatch):
     assert kraft(name, monkeypatch, strategy="grid-code", queries=5) <= 1 + 1e-12  # all cells: exactly 1
 
 
-def test_a_word_about_clipped_values_that_nobody_pays_for_is_caught(monkeypatch):
+def test_an_unpaid_note_about_clipped_values_is_caught(monkeypatch):
     monkeypatch.setattr(Clipping, "price", staticmethod(lambda beyond: 0.0))
     assert kraft("mean", monkeypatch) > 1
 

@@ -116,12 +116,12 @@ def _with_ones(ones):
     return frame
 
 
-def test_a_count_that_stays_in_its_cell_is_not_told():
+def test_a_count_in_the_same_cell_changes_nothing():
     questions = ("share(x > 3, guess = 0.5)",)
     assert_same(*(observe(account_session(frame.copy, questions)) for frame in same_cell()))
 
 
-def test_a_count_in_another_cell_is_told():
+def test_a_count_in_another_cell_changes_the_answer():
     """The comparison sees what is released."""
     frames = [_with_ones(ones) for ones in (20, 100)]
     first, second = (observe(account_session(frame.copy, ("share(x > 3)",))) for frame in frames)

@@ -51,7 +51,7 @@ DECLARED = sorted({"a", *map(str, TEXT.first), *map(str, TEXT.second)})
     ],
     ids=["ordered", "unordered"],
 )
-def test_categories_that_are_declared_public_tell_no_more_than_themselves(column):
+def test_categories_that_are_declared_public_reveal_nothing_else(column):
     """Both tables declare the same categories, and different ones occur among the protected rows."""
 
     def build(columns):
@@ -62,7 +62,7 @@ def test_categories_that_are_declared_public_tell_no_more_than_themselves(column
     assert_same(*(observe(table_session(partial(build, t), ("share(s = 'a')",), **options)) for t in tables))
 
 
-def test_keys_that_only_protected_rows_have_are_not_told():
+def test_keys_that_only_protected_rows_have_are_not_revealed():
     """Arrow makes one type of all dicts of a column, with every key that occurs."""
     values = replace(RECORDS, second=[{"name": "c", "HIV": 1}])
     tables = [pd.DataFrame(columns) for columns in make_pair(values)]

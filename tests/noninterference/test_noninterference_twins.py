@@ -1,6 +1,6 @@
-"""Sabotaged twins: each leak put back by hand, and the same comparison notices it.
+"""Sabotaged twins: each leak is restored by hand, and the same comparison notices it.
 
-Where a twin is caught, a comparison that finds nothing says something.
+This shows that a comparison which finds no difference would have found these leaks.
 """
 
 from __future__ import annotations

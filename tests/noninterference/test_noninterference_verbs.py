@@ -72,7 +72,7 @@ def models(look: Look, table):
     guard.close()
 
 
-def test_a_model_that_meets_unknown_categories_tells_nobody():
+def test_a_model_that_fails_on_unknown_categories_reveals_nothing():
     pytest.importorskip("sklearn")
     assert_same(*(observe(partial(models, table=table)) for table in still(TEXT)))
 

@@ -15,7 +15,10 @@ LOOSE = 1e-9
 
 
 def gaussian_broken(p: dict, sigma: float, error: float, confidence: float) -> list[str]:
-    """Theory 2.1 with Gaussian noise, for queries that are subgaussian with ``sigma``."""
+    """Gaussian noise, for queries that are subgaussian with ``sigma``.
+
+    The theorem is in ``docs/theory/adaptive-validity.md``, "The theorem (ours)".
+    """
     k, broken = p["k"], _common(p, sigma, error, confidence)
     if p["scale"] > 0:
         start = special.ndtri_exp(math.log(k) + _log_nu(p["radius"], sigma))
@@ -29,7 +32,10 @@ def gaussian_broken(p: dict, sigma: float, error: float, confidence: float) -> l
 
 
 def laplace_broken(p: dict, sigma: float, error: float, confidence: float) -> list[str]:
-    """Theory 2.1 with Laplace noise: e^ε·kν + δ(ε) ≤ b2, δ of k − 1 answers by convolution."""
+    """Laplace noise: e^ε·kν + δ(ε) ≤ b2, δ of k − 1 answers by convolution.
+
+    The theorem is in ``docs/theory/adaptive-validity.md``, "The theorem (ours)".
+    """
     k, broken = p["k"], _common(p, sigma, error, confidence)
     if p["scale"] > 0:
         carried = p["epsilon"] + math.log(k) + _log_nu(p["radius"], sigma)
@@ -90,7 +96,8 @@ def _mean_from_end(width: float) -> float:
 
 
 def information_broken(p: dict, n: int, error: float, confidence: float) -> list[str]:
-    """Theory 6: mutual information k/(8 n sd²) and kl(b2 ‖ q) ≥ it, q = exp(−2 n t²)."""
+    """Mutual information k/(8 n sd²) and kl(b2 ‖ q) ≥ it, q = exp(−2 n t²): ``docs/theory/transfer.md``,
+    "Information"."""
     broken = []
     k, t = p["k"], p["generalization"]
     information = k / (8 * n * p["sd"] ** 2)
@@ -127,8 +134,10 @@ def jung_broken(p: dict, n: int, error: float, confidence: float) -> list[str]:
 
 
 def code_broken(p: dict, error: float, confidence: float) -> list[str]:
-    """Theory 2.2 with the guard's prior and weights for k questions; every surprise is as far off as [0, 1]
-    allows."""
+    """The theorem of ``docs/theory/code-guard.md`` with the guard's prior and weights for k questions.
+
+    Every surprise is as far off as [0, 1] allows.
+    """
     k, surprises, half = p["k"], int(p["surprises"]), p["half_cell"]
     step = k + 1
     series = 1 / (2.10975 * step * math.log(step) ** 2)
@@ -149,8 +158,11 @@ def code_broken(p: dict, error: float, confidence: float) -> list[str]:
 
 
 def agreed_broken(p: dict, rows: int, error: float, confidence: float) -> list[str]:
-    """Theory 2.2 with counted transcripts: an equal part of β for every stage, divided by all that can be
-    said before a question there; Hoeffding's radius at that leaves room for half a cell."""
+    """Counted transcripts: ``docs/theory/code-guard.md``, "Agreed numbers".
+
+    Every stage gets an equal part of β, divided by the number of transcripts before a question there.
+    Hoeffding's radius at that probability leaves room for half a cell.
+    """
     k, surprises = p["k"], p.get("surprises")
     beta = 1 - confidence - p.get("bias", 0.0)
     cells = [count for count, stages in p["cells"] for _ in range(stages)]

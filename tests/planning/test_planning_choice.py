@@ -72,7 +72,7 @@ def test_noise_is_recommended_for_what_cells_do_not_answer():
     assert stated.best_for("custom").name == "code"
 
 
-def test_a_kind_that_is_none_is_refused():
+def test_an_unknown_kind_is_refused():
     with pytest.raises(InvalidArgument, match="'filtered'"):
         plan(queries=3, confidence=0.95, rows=100).best_for("magic")
 

@@ -110,7 +110,7 @@ def test_with_rows_that_depend_on_each_other(strategy, dependence):
 
 
 @pytest.mark.parametrize("strategy", ["split", "typical-gaussian", "transfer-gaussian", "grid-code"])
-def test_so_can_the_rows_of_a_plan(strategy):
+def test_the_rows_of_a_plan_keep_its_promise(strategy):
     made = plan(queries=10, confidence=0.95, error=0.15).method(strategy)
     guard = guard_for(made.rows, 10, strategy, 0.15)
     for question in asked(6):

@@ -229,7 +229,7 @@ def test_laws(rows, fraction, choices, confidence, binary):
         assert leak.vacuous == (leak.nats > leak.nothing.nats)
 
 
-def test_a_lookup_table_of_the_labels_tells_nothing():
+def test_a_recipe_with_a_table_of_the_labels_proves_nothing():
     """All rows right takes n ln 2 nats to look up: one bit a row. Below that something was understood."""
     leak = recipe(choices=1, rows=10_000, score=1.0)
     assert leak.nothing.nats == pytest.approx(10_000 * LN2 - math.log(2 / 0.05), abs=0.01)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import random
 from typing import Any
 
-import ibis
 import pytest
 import queries_oracle as oracle
 
@@ -14,13 +13,6 @@ from holdfast import queries
 from holdfast.engines import Rows, open_rows
 
 COLUMNS = "x float8, y float8, z float8, i int8, k int2, b boolean, s text, t text"
-
-
-@pytest.fixture(scope="module")
-def connection(postgres):
-    connection = ibis.connect(postgres)
-    yield connection
-    connection.disconnect()
 
 
 def opened(connection: Any, name: str, rows: list[oracle.Row]) -> Rows:
@@ -57,12 +49,12 @@ def compare(rows: Rows, table: list[oracle.Row], seed: int, count: int) -> int:
     return asked
 
 
-def test_expressions_on_postgres_agree_with_the_oracle(connection, seed: int) -> None:
+def test_expressions_on_postgres_agree_with_the_oracle(postgres_connection, seed: int) -> None:
     table = oracle.rows(random.Random(seed), 300)
-    assert compare(opened(connection, f"oracle_{seed}", table), table, seed, 120) > 90
+    assert compare(opened(postgres_connection, f"oracle_{seed}", table), table, seed, 120) > 90
 
 
 @pytest.mark.slow
-def test_many_expressions_on_postgres_agree_with_the_oracle(connection, seed: int) -> None:
+def test_many_expressions_on_postgres_agree_with_the_oracle(postgres_connection, seed: int) -> None:
     table = oracle.rows(random.Random(1000 + seed), 300)
-    assert compare(opened(connection, f"many_{seed}", table), table, 1000 + seed, 2000) > 1500
+    assert compare(opened(postgres_connection, f"many_{seed}", table), table, 1000 + seed, 2000) > 1500

@@ -93,7 +93,7 @@ def test_no_family_of_texts_takes_much_longer_than_an_honest_text(family, honest
     assert seconds(FAMILIES[family](SIZE)) <= MUCH_LONGER * honest_seconds
 
 
-def test_a_family_would_that_was_parsed_without_being_measured(honest_seconds):
+def test_the_parser_alone_would_take_much_longer(honest_seconds):
     """The twin: the parser by itself."""
 
     def parse(text):

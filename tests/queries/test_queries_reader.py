@@ -192,7 +192,7 @@ def test_numbers_that_floats_hold_or_that_are_not_written_as_whole_are_read(text
     assert Expression.read(text).text
 
 
-def test_a_long_sum_is_told_to_be_added_in_groups_and_is_read_so() -> None:
+def test_the_message_for_a_long_sum_suggests_groups_and_groups_are_read() -> None:
     terms = [f"c{place}" for place in range(400)]
     with pytest.raises(QueryRejected, match=r"in groups, \(a \+ b"):
         Expression.read("+".join(terms))

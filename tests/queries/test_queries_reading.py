@@ -104,7 +104,7 @@ def test_a_text_is_read_as_if_it_had_been_parsed(form, numbers):
 
 
 @given(text=PIECES)
-def test_so_is_whatever_else_is_written(text):
+def test_random_pieces_of_text_are_read_as_if_they_had_been_parsed(text):
     assert repr(read(text)) == repr(parsed(text))
 
 
@@ -113,7 +113,7 @@ def test_a_text_that_is_too_long_is_refused_however_short_its_numbers_could_be()
     assert "characters" in read(text) == parsed(text)
 
 
-def test_a_number_that_a_text_says_itself_is_not_taken_for_a_place():
+def test_a_number_of_the_text_is_not_mistaken_for_a_placeholder():
     for text in ("x in (7000001, 3) or y > 5", "x in (0.00000000125) or y > 5", "x + 7000001 > 7000001"):
         assert repr(read(text)) == repr(parsed(text))
 

@@ -81,7 +81,7 @@ def test_questions_of_one_shape_share_what_was_found_out():
     assert len(schema.facts) == 2  # Whole numbers are another shape.
 
 
-def test_a_table_remembers_so_many_shapes_and_no_more():
+def test_a_table_remembers_a_limited_number_of_shapes():
     schema = Schema(COLUMNS)
     for limit in range(1_100):
         queries.read(f"share(a + {limit} > 0)").check(schema)

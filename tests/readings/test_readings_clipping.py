@@ -56,7 +56,7 @@ def test_saying_so_is_paid_for(rng):
     assert told.spent == first.cost
 
 
-def test_both_bits_are_a_prior_and_the_dearest_is_reserved(rng):
+def test_both_bits_are_a_prior_and_the_most_expensive_is_reserved(rng):
     assert math.exp(-Clipping.price(True)) + math.exp(-Clipping.price(False)) == pytest.approx(1.0)
     guard = Guard(rows(rng, 50, ROWS))
     question = guard._questions.read("mean(x, 0, 90)")
@@ -102,7 +102,7 @@ def test_what_cannot_be_clipped_is_not_counted(rng, question):
     assert clipping_of(guard._questions.read(question), guard._setup.training) is None
 
 
-def test_a_guess_of_ones_own_is_taken_as_it_is(rng):
+def test_a_guess_of_the_callers_own_is_used_unchanged(rng):
     guard = Guard(rows(rng, 80, ROWS), train=rows(rng, 50, 1_000))
     assert not says_so(guard.mean("x", bounds=(0, 90), guess=78))
 

@@ -71,7 +71,7 @@ def watched(guard, monkeypatch):
         ("case city when 'Sydny' then true else false end", "Sydney"),
     ],
 )
-def test_a_misspelt_text_is_refused_for_nothing(guard, watched, condition, near):
+def test_a_misspelt_text_is_refused_free_of_charge(guard, watched, condition, near):
     message = f"Did you mean '{near}'"
     for ask in (
         guard.share,
@@ -86,7 +86,7 @@ def test_a_misspelt_text_is_refused_for_nothing(guard, watched, condition, near)
     assert (guard.spent, guard.history, guard.closed, watched) == (0, (), False, [])
 
 
-def test_whoever_brings_a_guess_is_answered(guard):
+def test_a_misspelt_text_with_a_guess_is_answered(guard):
     answer = guard.share("city = 'Adelei'", guess=0)
     assert answer.low == 0
     assert "No training row has 'Adelei' in the column 'city'." in answer.notes
@@ -141,7 +141,7 @@ def test_a_column_is_looked_through_once(guard, monkeypatch):
     ("bounds", "message"),
     [((0, 1), "lie above 1"), ((5_000, 6_000), "lie below 5000"), ((-1, 0), "lie above 0")],
 )
-def test_a_range_that_clips_everything_is_refused_for_nothing(guard, watched, bounds, message):
+def test_a_range_that_clips_everything_is_refused_free_of_charge(guard, watched, bounds, message):
     line = f"mean(x, {bounds[0]}, {bounds[1]}"
     for ask in (
         guard.ask,
@@ -185,7 +185,7 @@ def test_values_at_an_end_of_the_range_are_not_clipped():
         "variance(x, 0, 2000, where = x > 1e6)",
     ],
 )
-def test_a_filter_that_no_training_row_passes_is_refused_for_nothing(guard, watched, line):
+def test_a_filter_that_no_training_row_passes_is_refused_free_of_charge(guard, watched, line):
     for ask in (guard.ask, guard.cost_preview, lambda asked: guard.discover(f"{asked} > 0.5")):
         with pytest.raises(QueryRejected, match=r"enters|say nothing about"):
             ask(line)
@@ -193,7 +193,7 @@ def test_a_filter_that_no_training_row_passes_is_refused_for_nothing(guard, watc
     assert watched == []
 
 
-def test_whoever_brings_a_guess_is_told_that_no_training_row_passes(guard):
+def test_a_filter_that_no_training_row_passes_is_noted_with_a_guess(guard):
     line = "share(x > 1000, where = x > 1e6, guess = 0.5)"
     note = f"None of {len(guard.train):,} training rows enters this question"
     assert note in guard.cost_preview(line).why

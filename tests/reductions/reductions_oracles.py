@@ -102,13 +102,3 @@ def vote_law(counts, epsilon: float, held: float | None) -> np.ndarray:
     if held is not None:
         weights = np.append(weights - 1.0, math.exp(epsilon * held / 2.0) * math.expm1(epsilon / 2.0))
     return weights / weights.sum()
-
-
-def upper_limit(hits: int, trials: int, level: float = 1e-3) -> float:
-    """Clopper–Pearson upper limit of a share."""
-    return 1.0 if hits == trials else float(stats.beta.isf(level, hits + 1, trials - hits))
-
-
-def lower_limit(hits: int, trials: int, level: float = 1e-3) -> float:
-    """Clopper–Pearson lower limit of a share."""
-    return 0.0 if hits == 0 else float(stats.beta.ppf(level, hits, trials - hits + 1))

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reductions_ballots import election
 from reductions_learner import CLASS, ROWS, SAYS, WRONG, agnostic, hypotheses, labelings, law_of, learner
-from reductions_oracles import lower_limit, vote_law
+from reductions_oracles import vote_law
 from scipy import stats
 
 from contracts.examples import examples
@@ -24,6 +24,7 @@ from holdfast.reductions._agnostic import AgnosticPlan, agnostic_plan, labelled_
 from holdfast.reductions._vote import reserve
 from holdfast.replicable import Tape, correlated_choice
 from holdfast.stability import DP, Replicability
+from limits import lower_limit
 
 
 def tiny(epsilon: float, delta: float, strings: int, labelings=labelings) -> Algorithm:
@@ -241,7 +242,7 @@ def test_it_is_as_good_as_the_best_as_often_as_promised(budget, name, seed):
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
-def test_the_plan_is_told(budget):
+def test_the_plan_is_in_the_steps(budget):
     private = learned(budget)
     (step,) = private.steps
     used = step.parameters

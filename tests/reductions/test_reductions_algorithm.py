@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 import numpy as np
 import pandas as pd
 import pytest
-from reductions_oracles import LEVEL, lower_limit
+from reductions_oracles import LEVEL
 from scipy import stats
 
 from holdfast import reductions
@@ -25,6 +25,7 @@ from holdfast.reductions import (
 from holdfast.replicable import Result, Tape
 from holdfast.stability import DP, GoodCoins, Replicability
 from holdfast.workers import run_all
+from limits import lower_limit
 
 
 def coin(**fields) -> Algorithm:
@@ -105,7 +106,7 @@ def test_the_law_is_given_or_estimated_within_its_stated_error(seed):
 
 
 @pytest.mark.parametrize("law", [[0.5, 0.5], [0.5, 0.5, 0.1], [1.5, -0.5, 0.0], [math.nan, 0.5, 0.5]])
-def test_what_is_no_law_is_refused(law):
+def test_bad_probabilities_are_refused(law):
     with pytest.raises(InvalidArgument, match="probabilities"):
         coin(probabilities=lambda rows: law).law([0, 0])
 

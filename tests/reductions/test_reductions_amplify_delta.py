@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 from reductions_ballots import election
-from reductions_oracles import LEVEL, lower_limit
+from reductions_oracles import LEVEL
 from scipy import stats
 
 from enumeration import data, exact_epsilon, hockey_stick
@@ -17,6 +17,7 @@ from holdfast.reductions import Algorithm, amplify_delta
 from holdfast.reductions._amplify import cheapest_parts
 from holdfast.replicable import Tape
 from holdfast.stability import DP, Replicability
+from limits import lower_limit
 
 TAPES = ("a", "b", "c")
 
@@ -175,7 +176,7 @@ def test_one_changed_row_changes_one_ballot():
             assert sum(a != b for a, b in zip(first, second, strict=True)) <= 1
 
 
-def test_the_steps_are_told():
+def test_the_steps_are_listed():
     private = compiled(PURE["two seeds"])
     assert [type(step.result) for step in private.steps] == [Replicability, DP]
     assert "Theorem 6.2" in str(private.explain())

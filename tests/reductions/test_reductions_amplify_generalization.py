@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reductions_oracles import LEVEL, SHARES, lower_limit, mean_mismatch, samples
+from reductions_oracles import LEVEL, SHARES, mean_mismatch, samples
 from scipy import stats
 
 from enumeration import data, independent
@@ -18,6 +18,7 @@ from holdfast.reductions import Algorithm, amplify_generalization
 from holdfast.reductions._amplify import _averaged, averaged_rho
 from holdfast.replicable import Tape
 from holdfast.stability import DP, PerfectGeneralization
+from limits import lower_limit
 
 LEAN = 0.009
 EPSILON, DELTA = 8.0, 0.6
@@ -57,8 +58,8 @@ def test_averages_agree_as_often_as_promised_on_all_data_of_six_rows(lean, parts
 
 
 @pytest.mark.parametrize("parts", [2, 6])
-def test_rare_samples_that_tell_everything_are_paid_for(parts):
-    # A row of 1, which is rare, is told; a row of 0 is not: then the law is that of a fair coin.
+def test_rare_samples_that_reveal_everything_are_paid_for(parts):
+    # A row of 1, which is rare, is revealed. For a row of 0 the law is that of a fair coin.
     rare = 0.05
     telling = Algorithm(
         lambda rows, tape: 0,

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from reductions_algorithms import shaky
-from reductions_oracles import coin_of, lower_limit
+from reductions_oracles import coin_of
 from scipy import stats
 
 from contracts.tapes import CountThreshold, rigged
@@ -15,6 +15,7 @@ from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.reductions import Algorithm, amplify_replicability
 from holdfast.replicable import Tape, amplify
 from holdfast.stability import DP, GoodCoins, Replicability
+from limits import lower_limit
 
 BAD, OFF = 0.1, 0.02
 

@@ -255,7 +255,7 @@ def bits(rng: np.random.Generator, size: int) -> np.ndarray:
 
 
 def rarely_telling(share: float) -> Algorithm:
-    """Rows below ``share`` are told, in hundreds; for all others the law is the same."""
+    """Rows below ``share`` are revealed, in hundreds; for all others the law is the same."""
 
     def law(rows: Any) -> np.ndarray:
         return np.arange(101) == (1 + int(100 * rows[0] / share) if rows[0] < share else 0)

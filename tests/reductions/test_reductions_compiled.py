@@ -159,7 +159,7 @@ def test_processes_change_nothing_either(name):
     assert [shared(rows, tape) for tape in tapes] == [alone(rows, tape) for tape in tapes]
 
 
-def test_a_bar_is_drawn_for_whoever_asks(monkeypatch):
+def test_a_progress_bar_is_drawn_on_request(monkeypatch):
     drawn = []
     add = rich.progress.Progress.add_task
     monkeypatch.setattr(

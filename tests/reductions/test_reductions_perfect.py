@@ -7,13 +7,14 @@ import math
 
 import numpy as np
 import pytest
-from reductions_oracles import LEVEL, coin_of, lower_limit, samples
+from reductions_oracles import LEVEL, coin_of, samples
 from scipy import stats
 
 from holdfast.errors import InvalidArgument
 from holdfast.reductions import Algorithm, replicable_to_perfect
 from holdfast.replicable import Tape
 from holdfast.stability import DP, GoodCoins, PerfectGeneralization, Replicability, perfect_plan
+from limits import lower_limit
 
 EPSILON, DELTA, BAD = 8.0, 0.3, 0.2
 

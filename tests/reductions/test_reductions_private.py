@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from reductions_ballots import election
-from reductions_oracles import LEVEL, coin_of, lower_limit, mean_mismatch, selection_law, upper_limit
+from reductions_oracles import LEVEL, coin_of, mean_mismatch, selection_law
 from scipy import stats
 
 from enumeration import data, exact_delta, exact_epsilon, hockey_stick
@@ -17,6 +17,7 @@ from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.reductions import Algorithm, dp_replicability, replicable_to_dp
 from holdfast.replicable import Tape
 from holdfast.stability import DP, GoodCoins, Replicability, private_plan, selection_threshold
+from limits import lower_limit, upper_limit
 
 # Budgets so wide that the plan needs at most six runs.
 WIDE = [(3.0, 0.08), (2.0, 0.3), (5.0, 0.01), (1.2, 0.25)]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from reductions_oracles import LEVEL, SHARES, lower_limit, mean_mismatch, upper_limit
+from reductions_oracles import LEVEL, SHARES, mean_mismatch
 from scipy import stats
 
 from enumeration import data, exact_delta, exact_epsilon, independent, noisy_count, with_leak
@@ -22,6 +22,7 @@ from holdfast.reductions import (
 )
 from holdfast.replicable import Tape
 from holdfast.stability import DP, PerfectGeneralization, Replicability
+from limits import lower_limit, upper_limit
 
 
 def from_table(table: np.ndarray, n: int, dp: DP, **fields) -> Algorithm:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from reductions_algorithms import response, shaky
 from reductions_ballots import election
-from reductions_oracles import LEVEL, lower_limit
+from reductions_oracles import LEVEL
 from scipy import stats
 
 from enumeration import hockey_stick
@@ -19,6 +19,7 @@ from holdfast.errors import InvalidArgument
 from holdfast.reductions import Algorithm, item_to_user_level
 from holdfast.replicable import Tape
 from holdfast.stability import DP, GoodCoins, Replicability
+from limits import lower_limit
 
 # What users hold: two bits, or nothing.
 HOLDINGS = [*itertools.product((0, 1), repeat=2), ()]

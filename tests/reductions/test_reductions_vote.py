@@ -90,7 +90,7 @@ def test_the_draw_has_the_law_that_was_checked(listed, seed):
     assert stats.chisquare([drawn[name] for name in names], trials * twin).pvalue < LEVEL
 
 
-def test_nobody_voted_for_nobody():
+def test_an_election_without_votes_has_no_winner():
     assert elect([], 1.0, reserve=5.0) is None
     assert elect([()], 1.0, reserve=5.0) is None
     assert elect([("x",)] * 3, 1.0, outcomes=("a",)) == "a"

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from estimation_limits import PAIRS, lower_limit, upper_limit
 from scipy.special import bdtr
 
 from contracts.tapes import CountThreshold, rigged
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Result, Tape, amplify, histogram, round_to_grid
 from holdfast.stability import Replicability
+from limits import PAIRS, lower_limit, upper_limit
 
 
 @dataclass(frozen=True)

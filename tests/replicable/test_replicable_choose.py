@@ -158,7 +158,7 @@ def test_the_headline_sizes():
     assert sample_size("choose", **ask, realizable=True) == 24_923
     assert sample_size("choose", **ask, realizable=True, method="threshold") == 143_721
     assert sample_size("choose", models=2, accuracy=0.05, rho=0.1, beta=0.05) == 11_429
-    # For a tiny beta the exponential mechanism's long tail is dear.
+    # For a tiny beta the exponential mechanism's long tail is expensive.
     rare = {"models": 100, "accuracy": 0.05, "rho": 0.1, "beta": 1e-6}
     sizes = [sample_size("choose", **rare, method=name) for name in ("delayed", "threshold", "exponential")]
     assert sizes == [695_825, 1_180_075, 2_056_493]

@@ -93,7 +93,7 @@ def test_a_look_that_stops_too_early_has_another_law():
         lambda i: "half",
     ],
 )
-def test_what_is_no_law_is_refused(law):
+def test_bad_probabilities_are_refused(law):
     with pytest.raises(InvalidArgument, match="law"):
         correlated_countable(law, Tape("study-7"))
 

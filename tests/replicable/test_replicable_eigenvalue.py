@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 import pytest
-from estimation_limits import PAIRS, lower_limit, upper_limit
 from scipy.special import polygamma
 
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Tape, least_eigenvalue, sample_size
 from holdfast.replicable._gaussian import _eigenvalue_grid, inverse_least, round_least
 from holdfast.replicable._tape import LOSS, steady_exp
+from limits import PAIRS, lower_limit, upper_limit
 
 PROMISE = {"accuracy": 1.0, "rho": 0.1, "beta": 0.05}
 LAWS = {

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from estimation_limits import PAIRS, lower_limit, upper_limit
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
@@ -16,6 +15,7 @@ from contracts.examples import examples
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Tape, gaussian_mean, sample_size
 from holdfast.replicable._gaussian import GaussianGrid, _failure, _grid, _mismatch, law_of_sum, round_in_turn
+from limits import PAIRS, lower_limit, upper_limit
 
 PROMISE = {"accuracy": 0.5, "rho": 0.2, "beta": 0.1}
 

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from estimation_limits import PAIRS, lower_limit, upper_limit
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +20,7 @@ from holdfast.replicable._histogram import (
     error_tail,
     round_shares,
 )
+from limits import PAIRS, lower_limit, upper_limit
 
 PROMISE = {"accuracy": 0.1, "rho": 0.1, "beta": 0.05}
 

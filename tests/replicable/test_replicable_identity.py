@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from estimation_limits import PAIRS, lower_limit, upper_limit
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import chndtr
@@ -14,6 +13,7 @@ from scipy.special import chndtr
 from contracts.examples import examples
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Tape, identity_test, sample_size
+from limits import PAIRS, lower_limit, upper_limit
 
 
 def _window(d: int, distance: float, rho: float, beta: float) -> tuple[int, float, float]:

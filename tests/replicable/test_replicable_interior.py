@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from estimation_limits import PAIRS, lower_limit, upper_limit
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import bdtr
@@ -14,6 +13,7 @@ from scipy.special import bdtr
 from contracts.tapes import CountThreshold, rigged
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Tape, interior_point, learn_threshold, sample_size
+from limits import PAIRS, lower_limit, upper_limit
 
 DOMAIN = 1023
 LEARNING = {"accuracy": 0.1, "rho": 0.1, "beta": 0.05}

@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 import pytest
-from estimation_limits import PAIRS, lower_limit
 from scipy import stats
 
 from holdfast.errors import InvalidArgument, NotEnoughRows
@@ -23,6 +22,7 @@ from holdfast.replicable._joint import (
     noise_for,
     shares_design,
 )
+from limits import PAIRS, lower_limit
 
 COVARIANCE = [[4.0, 1.0, 0.5], [1.0, 2.0, -0.3], [0.5, -0.3, 1.0]]
 

@@ -86,7 +86,7 @@ def test_an_argument_that_does_nothing_is_refused(files, arguments, expected):
 
 
 @pytest.mark.parametrize("path", [None, 3, b"x.csv", "no-such-file.csv"])
-def test_a_path_that_is_none(path):
+def test_a_path_that_does_not_exist(path):
     with pytest.raises(InvalidArgument, match="'path' argument of read_results must be"):
         read_results(path)
 

@@ -207,7 +207,7 @@ class WildProbabilities:
         (lambda guard: None, {}, "array of shape ()"),
     ],
 )
-def test_what_is_wrong_with_predictions_is_told_before_anything_is_charged(guard, make, arguments, says):
+def test_bad_predictions_are_refused_before_anything_is_charged(guard, make, arguments, says):
     predictions = make(guard)
     arguments = {"target": "y", "guess": 0.2, **arguments}
     with pytest.raises(QueryRejected, match=says.replace("(", r"\(").replace(")", r"\)")):
@@ -469,7 +469,7 @@ def test_a_model_has_the_same_digest_in_another_process(tmp_path, monkeypatch):
     assert again[3] == json.loads(elsewhere)[3] + 1  # Another model is another question.
 
 
-def test_an_account_goes_on_with_the_scores_of_the_process_before(table, tmp_path):
+def test_an_account_continues_with_the_scores_of_the_process_before(table, tmp_path):
     guard = Guard(table, ledger=tmp_path / "book")
     model = fitted(guard, "y")
     first = guard.score(model, target="y", metric="brier")

@@ -19,8 +19,8 @@ _SHARE = re.compile(r"share\((.*?)(?:, nulls = false)?(?:, guess = ([0-9.e+-]+))
 class Naive:
     """Answers shares of a table, and scores submissions against labels, at the addresses of the real service.
 
-    Intervals are right for a question fixed in advance: Clopper–Pearson at 95 %. ``noise`` is added to each
-    answer anew; ``cell`` rounds to a grid around the guess of the request.
+    Intervals are right for a question fixed in advance: Clopper–Pearson at 95 %. Each answer gets
+    new ``noise``; ``cell`` rounds to a grid around the guess of the request.
     """
 
     def __init__(self, table: pd.DataFrame, *, noise: float = 0.0, cell: float = 0.0, seed: int = 0) -> None:

@@ -125,7 +125,7 @@ def test_a_body_without_a_token_is_refused_at_once(arena):
     assert arena.memory() < before + 40
 
 
-def test_a_refused_stranger_is_told_why_and_hung_up_on(arena):
+def test_a_refused_stranger_gets_the_reason_and_is_disconnected(arena):
     for lines in (["Content-Length: 66000000"], ["Transfer-Encoding: chunked"], ["Authorization: Bearer x"]):
         with raw(arena.url) as connection:
             connection.sendall(header("/v1/datasets/calm/questions", *lines))
@@ -205,7 +205,7 @@ def test_half_requests_do_not_shut_others_out(arena):
         connection.close()
 
 
-def test_one_address_has_only_so_many_connections(arena):
+def test_one_address_has_a_limited_number_of_connections(arena):
     crowd = [raw(arena.url, source="127.9.9.9") for _ in range(250)]
     ended, end = set(), time.monotonic() + 20
     while len(ended) < 50 and time.monotonic() < end:
@@ -258,7 +258,7 @@ def test_slow_questions_on_one_dataset_leave_others_alone(arena):
     assert statuses(replies) == {200: 45}
 
 
-def test_too_many_at_one_dataset_are_told_to_come_back(arena):
+def test_too_many_requests_for_one_dataset_get_retry_after(arena):
     replies = []
     arena.withstands("100 slow questions", *ask_slowly(arena, 1_000, replies, 100))
     refused = [reply for reply in replies if reply.startswith(b"HTTP/1.1 503")]

@@ -279,7 +279,7 @@ def test_bad_tokens_are_not_given(tmp_path, wrong):
 
 
 def test_a_name_alone_means_a_dataset_and_never_a_board(client, owner, service, set_up):
-    """Where there is only a board of that name, the owner is told what to write."""
+    """If there is only a board of that name, the message says what to write."""
     service.boards.register("race", varied(service, "y.csv", "race"), {"target": "y"}, blind=False)
     refused = owner("POST", "/tokens", {"name": "eve", "role": "analyst", "dataset": "race"})
     assert refused.status_code == 422

@@ -326,7 +326,7 @@ def test_a_copy_has_the_history_and_a_closed_account(owner, person, service, els
     assert person("analyst", "ann").ask("share(age > 41)").status_code == 200  # The original goes on.
 
 
-def test_an_account_that_is_handed_over_goes_on_there_and_ends_here(owner, person, service, elsewhere):
+def test_an_account_that_is_handed_over_continues_there_and_ends_here(owner, person, service, elsewhere):
     ann = person("analyst", "ann")
     answer = ann.ask("share(age > 40)").json()
     owner("PATCH", "/datasets/people/terms", {"rate": 11})
@@ -379,7 +379,7 @@ def test_a_bundle_is_for_one_service_and_for_its_own_rows(
     rows.write_bytes(content.replace(b"\n3", b"\n4"))
     assert elsewhere.take_in(bundle, service.key.public).status_code in (422, 503)
     assert "people" not in elsewhere.service.datasets.names()
-    rows.write_bytes(content)  # What was placed the last time is gone on with.
+    rows.write_bytes(content)  # What the interrupted import placed is used.
     assert elsewhere.take_in(bundle, service.key.public).status_code == 201
     third.service.close()
 
@@ -443,7 +443,7 @@ def test_a_book_is_handed_over_only_as_it_says(tmp_path):
     book.close()
 
 
-def test_acts_cost_nobody_a_question(owner):
+def test_acts_of_owners_do_not_count_as_questions(owner):
     """Lines of owners do not count for a rate."""
     for rate in (2, 3, 1):
         owner("PATCH", "/datasets/other/terms", {"rate": rate})

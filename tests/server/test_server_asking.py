@@ -236,7 +236,7 @@ def test_a_table_of_a_database_stays_there_and_its_address_is_not_shown(allowed_
 @pytest.mark.parametrize(
     "rows", [{"kind": "magic"}, {"kind": "markov"}, {"kind": "clusters", "sizes": [1], "x": 2}]
 )
-def test_a_model_that_is_none_is_refused(service, owner, rows):
+def test_an_unknown_model_of_rows_is_refused(service, owner, rows):
     body = {"name": "new", "source": varied(service, "other.parquet", "new"), "policy": {"rows": rows}}
     assert owner("POST", "/datasets", body).status_code == 422
 

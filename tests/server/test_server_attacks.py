@@ -112,7 +112,7 @@ def recovers_counts(caller, table, trials, ask, attempts=24):
 
 
 def falls_and_holds(fallen, right, costs, chance):
-    """The naive service gives the secret away for nothing; the real one for no less than it is worth."""
+    """The naive service gives the secret away free of charge; the real one charges at least its worth."""
     assert limits(fallen.sum(), len(fallen)).low > chance
     assert least_mean(right * np.exp(-costs)) <= chance
     assert limits(right.sum(), len(right)).high < limits(fallen.sum(), len(fallen)).low
@@ -136,7 +136,7 @@ def test_averaging_the_same_question_in_other_words(arena, rng, seed):
 
 
 def test_retrying_with_other_guesses(arena, rng):
-    """A grid that moves with the guess of each request is a ruler for the exact value, if it is laid anew."""
+    """A grid that moves with the guess of each request reveals the exact value."""
     trials, table, cell = 25, coins(rng, FEW_ROWS, 25), 0.2
 
     def ask(caller, column, attempt):
@@ -209,8 +209,8 @@ def test_errors_that_only_some_rows_cause(arena, rng):
     ann = arena.real(table)[0]
     right, costs = oracle(ann, table, trials, MISTAKES + MORE_MISTAKES)
     falls_and_holds(fallen, right, costs, 0.5)
-    # Casts to whole numbers are refused unread and for nothing; all else has a value for every row, so that
-    # neither a status nor a price tells who the row was.
+    # Casts to whole numbers are refused free of charge, before rows are read. All else has a value for every
+    # row, so that neither a status nor a price reveals who the row was.
     refused = costs == 0
     assert set(np.flatnonzero(refused) % len(MISTAKES + MORE_MISTAKES)) == {1, 2}
     history = arena.service.datasets.get("t").guard.history
@@ -256,8 +256,10 @@ def majority(columns, signs):
 
 
 def overfit_together(callers, columns):
-    """The sign attack, its questions dealt out to several people who pool what they are told; returns every
-    answer."""
+    """The sign attack, with its questions divided among several people who pool their answers.
+
+    Returns every answer.
+    """
     answers = []
     for number, column in enumerate(columns):
         caller = callers[number % len(callers)]
@@ -284,7 +286,7 @@ def collude(tmp_path, rng, trials, columns=101, rows=300):
         arena = Arena(tmp_path / str(trial))
         answers = overfit_together(arena.real(table), names)
         held += lies(answers)
-        # One account: the last interval pays for what both were told.
+        # One account: the last interval pays for the answers of both.
         paid = math.fsum(answer["cost"] for answer in answers)
         before = answers[-1]["certificate"]["numbers"]["nats spent before"]
         assert before == pytest.approx(paid - answers[-1]["cost"], abs=1e-4)
@@ -319,8 +321,11 @@ def submit(caller, predictions, name):
 
 
 def boost(caller, name, rng, rows, tries):
-    """Blum and Hardt: submit coins, keep those that did better than even (or that the board called better),
-    submit their majority; returns everything that was told."""
+    """The boosting attack of Blum and Hardt; returns all replies.
+
+    Submit coins, keep those that did better than even (or that the board called better), and submit their
+    majority.
+    """
     told, votes = [], np.zeros(rows)
     for _ in range(tries):
         guess = rng.integers(0, 2, rows)

@@ -71,7 +71,7 @@ def test_many_questions_wait_for_the_disk_twice(owner, monkeypatch):
     assert written == [8, 8]
 
 
-def test_a_share_that_does_not_reach_is_told_in_its_place_and_the_others_go_on(service, person, owner):
+def test_a_share_that_is_used_up_refuses_one_question_and_not_the_others(service, person, owner):
     asked = [
         "share(x > 0.5)",
         "share(x > 0.3, guess = 0.001)",
@@ -84,8 +84,8 @@ def test_a_share_that_does_not_reach_is_told_in_its_place_and_the_others_go_on(s
     )
     eve = person("analyst", "eve", team="red")
     refusals = [one["problem"] for one in batch(eve, asked, "nothing").json()["outcomes"]]
-    first, second, dear, cheap = (one["asked"] for one in refusals)
-    share = first + second + (cheap + dear) / 2
+    first, second, expensive, cheap = (refusal["asked"] for refusal in refusals)
+    share = first + second + (cheap + expensive) / 2
     service.datasets.register(
         "shared", varied(service, "other.parquet", "shared"), Policy(shares={"red/bob": share, "red/eve": 0})
     )

@@ -49,14 +49,14 @@ def numbers(board):
     return [event.body["released"]["numbers"] for event in board._book.events() if event.kind == "release"]
 
 
-def test_the_door_is_the_same_in_both_phases_and_costs_nothing(boards, tmp_path):
+def test_a_bad_submission_is_refused_alike_in_both_phases_and_costs_nothing(boards, tmp_path):
     bad = {
         "number": predictions(0.7).assign(prediction="yes"),
         "for example id 10": predictions(0.7).drop(index=10),
         "missing": predictions(0.7).assign(prediction=np.nan),
     }
     for name in ("open", "dark"):
-        for _ in range(5):  # What is refused at the door does not count for the rate either.
+        for _ in range(5):  # A bad submission does not count for the rate either.
             for words, frame in bad.items():
                 with pytest.raises(QueryRejected, match=words):
                     boards.submit(name, person("ann"), frame)
@@ -137,11 +137,12 @@ def test_what_another_process_takes_in_while_the_phase_ends_is_not_forgotten(boa
     assert boards.unblind("dark") == []
     assert not boards.blind("dark")
     assert board.standing[0].by == "/late"
-    assert numbers(board)[-1]["nats spent before"] > 0  # It may have seen what the others were told.
+    assert numbers(board)[-1]["nats spent before"] > 0  # It may have seen the results of the others.
 
 
 def test_what_costs_nothing_is_bounded_by_the_rate_too(boards, tmp_path):
-    """A submission that differs on sealed rows only is told the same for nothing; it is a line and a file."""
+    """A submission that differs only on sealed rows gets the same result free of charge. It is a line and a
+    file."""
     sealed = np.flatnonzero(boards.get("open")._sealed_mask)
     frame, accepted = predictions(0.7), 0
     for place in range(6):

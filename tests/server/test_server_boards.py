@@ -1,8 +1,7 @@
-"""Boards over HTTP: formats, what is told, blind phases, the final, and bad submissions."""
+"""Boards over HTTP: formats, results, blind phases, the final, and bad submissions."""
 
 from __future__ import annotations
 
-import io
 import json
 
 import numpy as np
@@ -38,9 +37,7 @@ def board(labels, owner):
 
 
 def parquet(frame):
-    buffer = io.BytesIO()
-    frame.to_parquet(buffer, index=False)
-    return buffer.getvalue()
+    return frame.to_parquet(index=False)
 
 
 FORMATS = {
@@ -156,7 +153,7 @@ def test_the_final_is_the_owners_and_happens_once(board, person, owner):
         ("", b""),
     ],
 )
-def test_what_is_no_submission_is_refused_and_costs_nothing(board, person, service, kind, content):
+def test_a_file_that_is_not_a_submission_is_refused_and_costs_nothing(board, person, service, kind, content):
     refused = person("analyst", "ann").client.post(
         "/v1/boards/race/submissions",
         content=content,
@@ -255,7 +252,7 @@ def choose(caller, *keys, name="race"):
     return caller("PUT", f"/boards/{name}/finalists", {"submissions": list(keys)})
 
 
-def test_whoever_submitted_sees_what_each_submission_was_told_and_nobody_elses(board, person, owner):
+def test_people_see_the_results_of_their_own_submissions_and_of_no_others(board, person, owner):
     ann, bob = person("participant", "ann", dataset="board:race"), person("analyst", "bob")
     told = [submit(ann, board(0.7)).json(), submit(ann, board(0.5, seed=1)).json()]
     other = submit(bob, board(0.55, seed=2)).json()
@@ -328,7 +325,7 @@ def test_an_empty_choice_means_the_best(board, person, owner):
     assert [entry["key"] for entry in final] == [best]
 
 
-def test_a_choice_that_is_none_is_refused_and_changes_nothing(labels, board, person, owner, service):
+def test_a_bad_choice_of_finalists_is_refused_and_changes_nothing(labels, board, person, owner, service):
     ann, bob = person("participant", "ann"), person("participant", "bob")
     mine = [submit(ann, board(0.5 + seed / 10, seed)).json()["key"] for seed in range(3)]
     theirs = submit(bob, board(0.9, 5)).json()["key"]
@@ -376,7 +373,7 @@ def test_the_owner_says_how_many_may_be_chosen_and_how_often(labels, board, pers
 
 
 def test_equal_live_and_other_sealed_predictions_are_two_submissions(board, person, owner, service):
-    """They are told the same and paid for once; each has its own key, place and final score."""
+    """They get the same result, which is paid for once; each has its own key, place and final score."""
     ann, sealed = person("participant", "ann"), service.boards.get("race")._sealed_mask
     frame = board(0.8)
     changed = np.where(sealed, 1 - frame["prediction"], frame["prediction"])

@@ -102,7 +102,7 @@ def test_a_service_that_is_not_there_is_said_in_the_end(monkeypatch):
     client.close()
 
 
-def test_the_dataset_must_be_said_where_there_are_none_or_several(served):
+def test_a_client_must_name_the_dataset_if_there_is_not_exactly_one(served):
     owner = Client(served["url"], served["tokens"]["owner"])
     assert owner.dataset == "diamonds"
     issued = owner._call("POST", "/tokens", {"name": "nobody", "role": "analyst", "dataset": "nothing"})

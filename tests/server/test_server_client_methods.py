@@ -81,6 +81,9 @@ def test_predictions_that_are_an_expression_are_scored(client):
     # Both intervals hold the same truth; their cells depend on what was asked before.
     assert misses.low <= 1 - hits.low
     assert 1 - hits.high <= misses.high
+    for wrong in ("train", {"x": (0, 1)}, (0, 1, 2)):
+        with pytest.raises(InvalidArgument, match="bounds"):
+            client.score("0.5", target=target, metric="brier", bounds=wrong)
     brier = client.score("0.5", target=target, metric="brier", guess=0.25)
     assert brier.low <= 0.25 <= brier.high
     with pytest.raises(InvalidArgument, match="metric"):
@@ -131,7 +134,7 @@ def test_no_service_is_an_error_of_ours_with_the_address_after_all_tries(monkeyp
     client.close()
 
 
-def test_what_is_no_service_is_said(elsewhere):
+def test_an_address_without_a_service_is_reported(elsewhere):
     client = Client(elsewhere, "hf_x", dataset="x")
     with pytest.raises(HoldfastError, match=f"The server at {elsewhere} is not a Holdfast service"):
         client.spent  # noqa: B018
@@ -143,13 +146,13 @@ def test_what_is_no_service_is_said(elsewhere):
 
 
 @pytest.mark.parametrize("url", ["localhost:8344", "127.0.0.1", "ftp://127.0.0.1", "http://[::", ""])
-def test_an_address_that_is_none_is_refused(url):
+def test_a_malformed_address_is_refused(url):
     with pytest.raises(InvalidArgument, match="'url' argument of Client"):
         Client(url, "hf_x")
 
 
 @pytest.mark.parametrize("token", ["hf_secret\n", "hf_secrét"])
-def test_a_token_that_is_none_is_refused_unseen(token):
+def test_a_malformed_token_is_refused_and_not_shown(token):
     with pytest.raises(InvalidArgument, match="'token' argument of Client") as refused:
         Client("http://127.0.0.1:9", token)
     assert "secr" not in str(refused.value)

@@ -149,7 +149,7 @@ def test_an_opening_that_does_not_write_its_plan_first_is_caught(tmp_path):
 
 
 def killed(home, kills, seed):
-    """Kill a server over and over while an owner opens epochs: how many were told, and how many are there."""
+    """Kill a server repeatedly while an owner opens epochs: how many were reported, and how many exist."""
     rng, told, number = np.random.default_rng([seed, 1]), 0, 1
     service = house(home)
     headers = {"Authorization": f"Bearer {service.tokens.issue('olga', role='owner')[0]}"}
@@ -182,12 +182,12 @@ def killed(home, kills, seed):
         assert there in (number, number + 1)
         if answers:
             assert answers == [201]
-            assert there == number + 1  # What was told is there.
+            assert there == number + 1  # Every reported epoch exists.
         told, number = told + len(answers), there
     return told, number
 
 
-def test_a_server_that_is_killed_has_every_epoch_that_it_told_of(tmp_path, seed):
+def test_a_killed_server_has_every_epoch_that_it_reported(tmp_path, seed):
     told, there = killed(tmp_path, 1, seed)
     assert told <= there - 1
     assert there > 1

@@ -322,7 +322,7 @@ def test_shares_and_rates_are_those_of_the_epoch(service, person, grow, owner):
     assert described(bob)["share"] == 30
     assert described(bob, "people@1")["share"] == 3
     grow()
-    assert described(bob)["share"] == 30  # As before, and anew.
+    assert described(bob)["share"] == 30  # The same share, and unspent.
 
 
 def test_confidences_of_all_epochs_add_up(grow, owner):

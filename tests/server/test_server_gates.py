@@ -1,4 +1,4 @@
-"""Gates over HTTP: what is told and what is not, tokens that may only submit, two processes, bad requests."""
+"""Gates over HTTP: what replies show and hide, tokens that may only submit, two processes, bad requests."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def spent(service):
     return service.gates.get("agent").gate.spent
 
 
-def test_a_candidate_that_is_shown_better_is_promoted_and_nothing_else_is_told(gate, harness, owner):
+def test_a_better_candidate_is_promoted_and_the_reply_shows_nothing_else(gate, harness, owner):
     told = gate(harness, "v2", BETTER).json()
     assert set(told) == PUBLIC
     assert (told["promoted"], told["incumbent"], told["place"]) == (True, "v1", 1)
@@ -199,7 +199,7 @@ def test_verdicts_are_listed_a_page_at_a_time(gate, harness, person):
     assert reader("GET", "/gates/agent/tasks").json() == sorted(FIRST)
 
 
-def test_the_report_closes_the_gate_and_only_then_are_scores_told(gate, harness, owner, person, service):
+def test_the_report_closes_the_gate_and_only_then_shows_scores(gate, harness, owner, person, service):
     gate(harness, "v2", BETTER)
     assert person("analyst", "ann")("POST", "/gates/agent/report").status_code == 403
     report = owner("POST", "/gates/agent/report").json()
@@ -208,7 +208,7 @@ def test_the_report_closes_the_gate_and_only_then_are_scores_told(gate, harness,
     assert owner("POST", "/gates/agent/report").json() == report
     refused = gate(harness, "v3", scores(400))
     assert (refused.status_code, refused.json()["type"]) == (409, "urn:holdfast:account-closed")
-    assert gate(harness, "v2", BETTER).json()["repeated"]  # What was told stays readable.
+    assert gate(harness, "v2", BETTER).json()["repeated"]  # Earlier verdicts stay readable.
     described = owner("GET", "/gates/agent").json()
     assert described["closed"]
     assert "The gate is closed" in described["text"]
@@ -294,7 +294,7 @@ def test_a_source_is_a_result_file_in_the_folder_of_sources(owner, service, harn
     assert harness("POST", "/gates/agent/submissions", sent).json()["promoted"]
 
 
-def test_a_gate_goes_on_after_a_restart(gate, harness, service, tmp_path):
+def test_a_gate_continues_after_a_restart(gate, harness, service, tmp_path):
     first = gate(harness, "v2", BETTER).json()
     service.close()
     again = Service(tmp_path)
@@ -412,7 +412,7 @@ def test_the_client_has_everything_that_gates_do(running, tmp_path, seed):
         assert checked.receipts == 3
 
 
-def test_the_client_refuses_what_is_no_score_before_it_sends_anything(running):
+def test_the_client_refuses_bad_scores_before_it_sends_anything(running):
     url, tokens = running
     with Client(url, tokens["submitter"]) as harness:
         for bad in (float("nan"), 2, -1, "good", None, [[1]], [0, 2], 10**400, {"a": 1}):

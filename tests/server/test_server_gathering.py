@@ -81,7 +81,9 @@ def charged(service):
     return [event.body["by"] for event in events if event.kind == "reserve"]
 
 
-def test_a_mistake_and_a_missing_right_are_told_to_who_asked(client, person, service, groups):
+def test_a_mistake_and_a_missing_right_are_reported_only_to_the_person_who_asked(
+    client, person, service, groups
+):
     ann, eve = person("analyst", "ann"), person("auditor", "eve")
     elsewhere = person("analyst", "uma", dataset="people")
     asked = [
@@ -97,7 +99,7 @@ def test_a_mistake_and_a_missing_right_are_told_to_who_asked(client, person, ser
     assert len(charged(service)) == 2
 
 
-def test_an_error_that_nobody_expected_stops_only_its_own_question(client, person, service, monkeypatch):
+def test_an_unexpected_error_stops_only_its_own_question(client, person, service, monkeypatch):
     def broken(self, questions):
         raise RuntimeError("nobody expected this")
 

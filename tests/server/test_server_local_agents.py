@@ -102,7 +102,7 @@ def tools(guard):
     return make_local_tools(lambda: guard)
 
 
-def test_two_sessions_over_standard_input_go_on_with_one_account(people):
+def test_two_sessions_over_standard_input_continue_with_one_account(people):
     async def first(agent, call):
         tools = {tool.name: tool.description for tool in (await agent.list_tools()).tools}
         preview = await call("preview", question="share(age > 40)")
@@ -145,7 +145,7 @@ def test_two_sessions_over_standard_input_go_on_with_one_account(people):
     assert "refused" not in other
 
 
-def test_a_missing_file_is_told_until_it_is_there(folder):
+def test_a_missing_file_is_reported_until_it_exists(folder):
     async def session(_, call):
         missing = [await call(name) for name in ("columns", "status", "history")]
         missing.append(await call("ask", question="share(age > 40)"))
@@ -322,7 +322,7 @@ def test_data_that_disappear_leave_the_account_as_it_was(tools, folder):
     assert status["questions"] == 1
 
 
-def test_an_account_that_the_system_refuses_is_told(people, folder):
+def test_an_account_that_the_system_cannot_open_is_reported(people, folder):
     (folder / "nobody").write_text("no folder")
     place = folder / "nobody" / "account"
     account = LocalAccount(lambda: opened_account("people.csv", place, (), AccountOptions()))
@@ -387,7 +387,7 @@ def test_nothing_but_the_protocol_is_written_to_standard_output(people):
     assert answer["low"] <= answer["value"] <= answer["high"]
 
 
-def test_an_error_that_nobody_foresaw_is_told_without_its_words(people, guard, monkeypatch, capfd):
+def test_an_unexpected_error_is_reported_without_its_message(people, guard, monkeypatch, capfd):
     def fail(*_, **__):
         raise RuntimeError("row 17: Anna Schmidt, 43")
 

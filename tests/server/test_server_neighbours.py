@@ -118,7 +118,7 @@ def test_the_home_itself_and_words_that_were_passed_on_are_answered_where_they_a
     with_two_workers(folder, test)
 
 
-def test_an_error_that_nobody_expected_is_left_to_whoever_asks(folder):
+def test_an_unexpected_error_is_raised_where_the_question_was_asked(folder):
     async def test(first, second):
         assert await first.neighbours.reply(question("broken"), ANN) is None
         assert await first.neighbours.reply(question(), ANN) is not None

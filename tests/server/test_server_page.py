@@ -30,7 +30,7 @@ def visit(browser, served):
     visitor.leave()
 
 
-def test_a_wrong_token_is_told_and_nothing_is_shown(visit):
+def test_a_wrong_token_is_reported_and_nothing_is_shown(visit):
     page = visit()
     page.get_by_label("Your token").fill("hf_wrong")
     page.keyboard.press("Enter")
@@ -50,12 +50,12 @@ def test_asking_without_a_mouse_with_the_price_before_and_the_interval_after(vis
     expect(preview).to_be_empty()
     expect(page.locator("#drawing circle").first).to_be_visible()
     spent = page.locator("#facts dd").nth(2).inner_text()
-    page.keyboard.press("Enter")  # Once more: the recorded answer, for nothing.
+    page.keyboard.press("Enter")  # Once more: the recorded answer, free of charge.
     expect(page.locator("#facts dd").nth(2)).to_have_text(spent)
     expect(page.get_by_label("Question", exact=True)).to_be_focused()
 
 
-def test_mistakes_are_told_in_place_and_cost_nothing(visit):
+def test_mistakes_are_shown_beside_the_field_and_cost_nothing(visit):
     page = visit("analyst")
     spent = page.locator("#facts dd").nth(2).inner_text()
     page.get_by_label("Question", exact=True).fill("share(<img src=x onerror=alert(1)> > 2)")
@@ -72,7 +72,7 @@ def test_mistakes_are_told_in_place_and_cost_nothing(visit):
     expect(page.get_by_label("Question", exact=True)).to_be_focused()
 
 
-def test_what_goes_wrong_elsewhere_is_told_once_and_can_be_dismissed(visit):
+def test_an_error_outside_the_form_is_shown_once_and_can_be_dismissed(visit):
     page = visit("analyst")
     page.route("**/verify", lambda route: route.abort())
     for dismiss in (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from itertools import pairwise
 
 import numpy as np
@@ -22,12 +21,6 @@ LABELS = pd.DataFrame({"id": np.arange(ROWS), "y": np.random.default_rng(1).inte
 def predictions(right, seed=0):
     wrong = np.random.default_rng(seed).random(ROWS) >= right
     return pd.DataFrame({"id": LABELS["id"], "prediction": np.where(wrong, 1 - LABELS["y"], LABELS["y"])})
-
-
-def parquet(frame):
-    buffer = io.BytesIO()
-    frame.to_parquet(buffer, index=False)
-    return buffer.getvalue()
 
 
 def sent(name, content):
@@ -82,7 +75,7 @@ def test_a_participant_uploads_without_a_mouse_on_a_phone(site):
         expect(rows.first).to_contain_text(entry["key"][:8])
         expect(rows.first).to_contain_text(f"better by more than {entry['steps']} steps")
         expect(page.get_by_role("table", name="Standing").locator("tbody tr")).to_contain_text("/ann")
-        files.set_input_files(sent("worse.parquet", parquet(predictions(0.6, 1))))
+        files.set_input_files(sent("worse.parquet", predictions(0.6, 1).to_parquet(index=False)))
         page.keyboard.press("Enter")
         expect(status).to_contain_text("not shown to be better than the best. It cost")
         expect(rows).to_have_count(2)
@@ -92,7 +85,7 @@ def test_a_participant_uploads_without_a_mouse_on_a_phone(site):
     assert page.get_by_role("button", name="Submit").bounding_box()["height"] >= 40
 
 
-def test_what_is_refused_is_told_beside_the_form_and_costs_nothing(site):
+def test_a_refusal_is_shown_beside_the_form_and_costs_nothing(site):
     url, tokens, visit = site
     page = visit("ann", viewport=PHONE)
     status = page.get_by_role("status").locator("visible=true")

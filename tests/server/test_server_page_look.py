@@ -135,7 +135,7 @@ def test_an_auditor_sees_names_and_types_only(visit):
     expect(page.locator("#columns-help")).to_contain_text("no training rows that this token may look at")
 
 
-def test_whoever_uses_the_keyboard_alone_reaches_everything_in_order(visit):
+def test_everything_can_be_reached_in_order_with_the_keyboard_alone(visit):
     page = visit("ann", "dataset/people", viewport=WIDE)
     page.locator(".skip").focus()
     reached = []

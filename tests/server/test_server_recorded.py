@@ -48,7 +48,7 @@ def test_the_second_reply_is_the_first_one_and_costs_nothing(person, service, re
     assert service.datasets.get("other").guard.spent == spent
 
 
-def test_it_is_counted_as_a_cached_question(client, person, replies):
+def test_a_reply_from_memory_is_counted_as_a_cached_question(client, person, replies):
     ann = person("analyst", "ann")
     for _ in range(3):
         ask(ann, query=QUESTION)
@@ -62,13 +62,13 @@ def test_it_is_counted_as_a_cached_question(client, person, replies):
     ("role", "options", "status"),
     [("auditor", {}, 403), ("analyst", {"dataset": "people"}, 404), ("participant", {}, 403)],
 )
-def test_who_may_not_ask_has_no_reply_from_memory(person, replies, role, options, status):
+def test_people_without_the_right_to_ask_get_no_reply_from_memory(person, replies, role, options, status):
     ask(person("analyst", "ann"), query=QUESTION)
     assert ask(person(role, "eve", **options), query=QUESTION).status_code == status
     assert replies == [False, False]
 
 
-def test_a_revoked_token_has_none(person, service, replies):
+def test_a_revoked_token_gets_no_reply_from_memory(person, service, replies):
     ann = person("analyst", "ann")
     ask(ann, query=QUESTION)
     service.tokens.revoke(service.tokens.holder(ann.token).identity)
@@ -86,7 +86,7 @@ def test_a_revoked_token_has_none(person, service, replies):
         {},
     ],
 )
-def test_whatever_says_more_takes_the_long_way(person, replies, body):
+def test_a_request_with_other_fields_takes_the_long_way(person, replies, body):
     ann = person("analyst", "ann")
     ask(ann, query=QUESTION)
     ask(ann, **body)
@@ -155,7 +155,7 @@ def test_few_replies_are_kept(service):
 @pytest.mark.parametrize(
     "question", ["share(x >", "share(nothing > 1)", "mean(x, 0, 1, guess = 5)", "", "share(x > 0.5)" * 3_000]
 )
-def test_what_is_wrong_is_told_alike_on_both_ways(person, client, question):
+def test_errors_are_the_same_on_both_ways(person, client, question):
     ann = person("analyst", "ann")
     short = ask(ann, query=question)
     long = ask(ann, query=question, precise=False)

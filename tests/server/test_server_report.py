@@ -63,7 +63,7 @@ def test_a_report_is_the_guards_own_and_ends_the_account(tmp_path, owner, analys
     assert (verified["whole"], verified["problems"]) == (True, [])
 
 
-def test_who_gives_the_last_word_is_the_owners_policy(person, owner, analyst, register):
+def test_the_policy_says_who_may_give_the_report(person, owner, analyst, register):
     register("team", report="analyst")
     bob = person("analyst", "bob", dataset="team")
     auditor = person("auditor")
@@ -155,7 +155,7 @@ def test_nats_buy_a_finer_answer_alone_and_in_a_batch(owner, register):
     )
 
 
-def test_a_wish_that_cannot_be_met_charges_nothing(analyst):
+def test_a_number_of_nats_that_cannot_be_met_charges_nothing(analyst):
     for wish, status, words in (
         ({"nats": 0}, 422, "greater than 0"),
         ({"nats": "many"}, 422, "number"),
@@ -187,7 +187,7 @@ def loopback(service, tmp_path):
         )
 
 
-def test_a_client_gives_the_last_word_and_holds_its_receipt(loopback, tmp_path):
+def test_a_client_gives_the_report_and_keeps_its_receipt(loopback, tmp_path):
     receipts = tmp_path / "receipts"
     owner = loopback("owner", "other", receipts=receipts)
     question = "share(x > 0.1)"

@@ -156,7 +156,7 @@ def test_a_lost_key_comes_back_from_the_backup(machine):
 
 
 @pytest.mark.slow
-def test_a_compromised_token_is_ended_and_all_tokens_can_be_made_anew(machine):
+def test_a_compromised_token_is_revoked_and_all_tokens_can_be_replaced(machine):
     revoke, renew = blocks("Compromised token")
     printed = machine.shell(revoke)
     assert "mallory" in printed

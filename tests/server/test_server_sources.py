@@ -79,7 +79,7 @@ def test_a_table_of_a_database_with_the_same_rows_is_refused(allowed_owner, post
     assert "the rows of the dataset 'people'" in refused.json()["detail"]
 
 
-def test_other_rows_are_let_in_and_a_failed_registration_gives_its_rows_back(service, owner, rng):
+def test_other_rows_are_accepted_and_a_failed_registration_releases_its_rows(service, owner, rng):
     for name in ("one", "two"):  # So few different values that tables of them are often alike.
         pd.DataFrame({"x": rng.integers(0, 2, 300)}).to_parquet(service.sources / f"{name}.parquet")
         wrong = {"name": name, "source": f"{name}.parquet", "policy": {"rows": {"kind": "m-dependent"}}}

@@ -16,7 +16,7 @@ def client(served):
     client.close()
 
 
-def test_a_client_asks_by_groups_and_is_told_the_rows_of_a_table(client):
+def test_a_client_asks_by_groups_and_gets_the_rows_of_a_table(client):
     table = client.table("share(carat > 0.7, by = cut)")
     cuts = sorted(set(client.train["cut"]))
     assert [row.group[0] for row in table.rows] == [*cuts, "all others"]
@@ -28,7 +28,7 @@ def test_a_client_asks_by_groups_and_is_told_the_rows_of_a_table(client):
     assert client.spent == spent
 
 
-def test_a_client_is_told_a_distribution_and_a_histogram(client):
+def test_a_client_gets_a_distribution_and_a_histogram(client):
     curve = client.cdf("carat")
     assert len(curve.points) == len(curve.low) == len(curve.high)
     assert all(low <= high for low, high in zip(curve.low, curve.high, strict=True))

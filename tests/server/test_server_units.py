@@ -136,7 +136,7 @@ def test_the_command_line_lists_epochs_in_their_unit(client_of, coins, capsys):
     assert "nats" not in printed
 
 
-def test_a_preview_is_of_the_person_who_looks(service, person, coins):
+def test_a_preview_shows_the_share_of_the_person_who_asks_for_it(service, person, coins):
     """A share that is used up but for a hundredth of a nat: the preview and asking say the same, to the
     person it belongs to, and to nobody else."""
     service.datasets.register("shared", coins, Policy(shares={"red/bob": 50.0, "blue": 6.0}))
@@ -157,7 +157,7 @@ def test_a_preview_is_of_the_person_who_looks(service, person, coins):
     assert bob("POST", "/datasets/tight/preview", question).json()["known"]  # Ann asked it, and paid.
 
 
-def test_what_is_left_of_a_share_is_told_to_whom_it_belongs(service, person, coins):
+def test_only_its_owner_sees_what_is_left_of_a_share(service, person, coins):
     service.datasets.register("shared", coins, Policy(shares={"red/bob": 50.0, "red": 20.0}))
     bob, eve = person("analyst", "bob", team="red"), person("analyst", "eve", team="red")
     ann = person("analyst", "ann", team="green")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import signal
@@ -91,9 +90,7 @@ def test_predictions_are_the_same_wherever_they_are_read(kind, text):
     values = rng.choice(["no", "yes"], 50_000) if text else rng.random(50_000)
     table = pd.DataFrame({"id": np.arange(50_000), "prediction": values})
     if kind == PARQUET:
-        buffer = io.BytesIO()
-        table.to_parquet(buffer, index=False)
-        content = buffer.getvalue()
+        content = table.to_parquet(index=False)
     else:
         written = table.to_csv(index=False) if kind == "text/csv" else json.dumps(table.to_dict("list"))
         content = written.encode()
@@ -107,14 +104,11 @@ def test_predictions_are_the_same_wherever_they_are_read(kind, text):
 
 def test_categories_and_texts_that_are_too_long():
     table = pd.DataFrame({"id": range(4), "prediction": pd.Categorical(["no", "yes", "no", "no"])})
-    buffer = io.BytesIO()
-    table.to_parquet(buffer, index=False)
-    plain = read_predictions(PARQUET, buffer.getvalue(), ids=4, text=True)
+    plain = read_predictions(PARQUET, table.to_parquet(index=False), ids=4, text=True)
     assert plain["prediction"].tolist() == ["no", "yes", "no", "no"]
-    buffer = io.BytesIO()
-    table.assign(prediction="x" * 20_000).to_parquet(buffer, index=False)
+    long = table.assign(prediction="x" * 20_000).to_parquet(index=False)
     with pytest.raises(QueryRejected, match="a text of 20,000 bytes"):
-        read_predictions(PARQUET, buffer.getvalue(), ids=4, text=True)
+        read_predictions(PARQUET, long, ids=4, text=True)
 
 
 def test_a_body_is_the_same_wherever_it_is_parsed():
@@ -130,7 +124,7 @@ def test_a_body_is_the_same_wherever_it_is_parsed():
 
 
 @pytest.mark.parametrize("padding", [0, 100_000])
-def test_what_is_wrong_with_a_body_is_told_the_same(padding):
+def test_errors_in_a_body_are_the_same_in_both_processes(padding):
     for content, place in (
         (json.dumps({"name": 3, "scores": {"a": 1}}), ("body", "name")),
         (json.dumps({"name": "v2", "scores": {"a": 1}, "more": 1}), ("body", "more")),

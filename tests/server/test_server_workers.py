@@ -86,7 +86,7 @@ def served_from_database(tmp_path, database):
 
 
 def require_exact(served, tmp_path):
-    """Race for the account from many connections, and hold it against the answers."""
+    """Race for the account from many connections, and compare it with the answers."""
     common = "share(x > 0.5)"
 
     def person(number):
@@ -122,7 +122,7 @@ def test_a_race_for_one_account_in_postgresql_is_exact(served_from_database, tmp
     require_exact(served_from_database, tmp_path)
 
 
-def test_every_worker_tells_the_metrics_of_all(served):
+def test_every_worker_reports_the_metrics_of_all(served):
     for number in range(10):
         assert served.ask(f"share(x > {0.1 + number / 1e3})").status_code == 200
     route = 'holdfast_requests_total{method="POST",route="/v1/datasets/{name}/questions",status="200"}'
@@ -173,7 +173,7 @@ def test_a_dead_worker_loses_no_answer_and_is_started_again(served):
     before = served.workers()
     answered_by = served.readers()[-1]
     os.kill(answered_by, signal.SIGKILL)
-    # The other one has the same answer, for nothing.
+    # The other one has the same answer, free of charge.
     wait_until(lambda: not is_worker(answered_by))
     spent = served.call("GET", "/datasets/t").json()["spent"]
     again = served.ask("share(x > 0.77)").json()

@@ -117,7 +117,7 @@ def test_max_information_composes():
 
 
 def test_adding_bounds_for_one_law_of_the_rows_is_false():
-    # A cell of sixteen values is told; the next analysis tells the value if it lies in that cell.
+    # One analysis gives a cell of sixteen values; the next gives the value if it lies in that cell.
     law, cells = np.full(16, 1 / 16), 4
     first = np.array([[float(value // 4 == y) for y in range(cells)] for value in range(16)])
     later = np.zeros((cells, 16, 17))

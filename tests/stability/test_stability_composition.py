@@ -113,7 +113,7 @@ def test_nine_digits_against_mpmath(step, k, epsilon):
         assert composed_delta(dp(step), k, epsilon) == pytest.approx(float(mp.exp(exact)), rel=1e-10)
 
 
-def test_far_below_the_smallest_float_the_logarithm_goes_on():
+def test_the_logarithm_is_right_far_below_the_smallest_float():
     exact = mp.log(exact_pure(0.01, 10**5, 500.0))
     assert exact < -10_000
     assert float(log_composed_delta_pure(0.01, 10**5, 500.0) - exact) == pytest.approx(0.0, abs=1e-9)

@@ -152,7 +152,7 @@ def test_information_bounds_the_probability_of_every_event(rng):
 
 
 @pytest.mark.parametrize("sd", [0.2, 0.5, 2.0])
-def test_one_noisy_answer_tells_at_most_one_eighth_over_variance(sd):
+def test_one_noisy_answer_reveals_at_most_one_eighth_over_variance(sd):
     """n = k = 1, a fair bit: mutual information by quadrature, at most 1/(8 sd²), near it for much noise."""
     grid = np.linspace(-0.5 - 12 * sd, 1.5 + 12 * sd, 40_001)
     laws = [np.exp(-0.5 * ((grid - x) / sd) ** 2) / (sd * math.sqrt(2 * math.pi)) for x in (0.0, 1.0)]

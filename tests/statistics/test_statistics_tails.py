@@ -194,8 +194,8 @@ def test_an_arm_is_found_whatever_the_unit(statistic, size):
 
 
 def test_evidence_holds_all_the_way_down():
-    """A tail widens with the range of u − a·v. Where v is rare, evidence at one a is none at a smaller one. A
-    crossing there would be missed, so nothing is bounded."""
+    """A tail widens with the range of u − a·v. Where v is rare, evidence at one a does not hold at a smaller
+    one. A crossing there would be missed, so nothing is bounded."""
     axes, rows = (Axis(-1.0, 1.0, UNITS), AXIS), 1_000
     x, z = np.full(rows, 0.2), np.zeros(rows)
     z[:20] = 1.0

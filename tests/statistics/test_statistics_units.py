@@ -267,7 +267,7 @@ def test_the_error_is_not_left_unused():
     assert sum(misses(Mean(), EQUAL, 120, -math.log(0.1), "right")) > 0.01
 
 
-def test_rows_taken_for_independent_are_caught():
+def test_rows_treated_as_independent_are_caught():
     law = ClusterLaw("", (rows(*[0] * 8), rows(*[1] * 8)), (0.5, 0.5))
     assert sum(misses(Mean(), law, 60, -math.log(0.05), "right")) <= 0.05
     assert sum(misses(Mean(), law, 60, -math.log(0.05), "right", made=rows_of)) > 5 * 0.05

@@ -88,7 +88,7 @@ def test_noise_is_fresh_and_only_the_first_answer_to_a_question_is_ever_drawn(ta
     assert len({guard.share("coin = 1").value for _ in range(5)}) == 1
 
 
-def test_a_statistic_of_ones_own_with_its_tail(table):
+def test_a_statistic_of_the_callers_own_with_its_tail(table):
     tail = SubGaussian(0.1).of_mean(ROWS)
     for strategy in ("typical-gaussian", "typical-laplace"):
         guard = Guard(table, strategy=strategy, queries=20)

@@ -69,7 +69,7 @@ def test_the_same_claim_costs_nothing_and_is_remembered(table, tmp_path):
         ("cdf(x) > 0.1", "whole distribution"),
     ],
 )
-def test_what_is_no_claim_is_refused_for_nothing(table, claim, words):
+def test_a_text_that_is_not_a_claim_is_refused_free_of_charge(table, claim, words):
     guard = Guard(table)
     with pytest.raises(QueryRejected, match=words):
         guard.discover(claim)

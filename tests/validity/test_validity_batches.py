@@ -54,11 +54,11 @@ def test_a_vote_on_the_answers_of_a_batch_breaks_nothing(seed):
     assert held(RUNS, seed) == RUNS
 
 
-def test_a_batch_that_nobody_pays_for_is_broken(seed):
+def test_intervals_miss_if_a_batch_is_not_charged(seed):
     assert held(RUNS, seed, charges=False) <= 2
 
 
-def test_a_vote_that_is_counted_into_its_batch_is_broken(seed):
+def test_intervals_miss_if_a_later_vote_is_priced_as_part_of_its_batch(seed):
     assert held(RUNS, seed, after=False) <= 2
 
 

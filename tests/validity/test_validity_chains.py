@@ -1,7 +1,7 @@
 """An adaptive analyst on a chain: all intervals of one guard hold at once with the chain's tail, and with the
 tail for independent rows they do not.
 
-A row is a state of five bits. With probability λ the chain stays, else it draws all bits anew, so λ is its
+A row is a state of five bits. With probability λ the chain stays, else it draws new bits, so λ is its
 operator norm exactly. The analyst asks how often each parity of the bits is odd, with guesses on a cell's
 edge, so that every answer is one bit; turns each parity the way its answer points, and asks how often their
 vote is positive: the state's own share of the rows chose the vote.

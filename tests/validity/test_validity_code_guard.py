@@ -6,16 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from scipy.special import betaincinv, ndtr
+from scipy.special import ndtr
 
 from holdfast.audit.attacks import CountedGuard, CountedShare
+from limits import lower_limit
 
 RUNS, ALL_RUNS = 300, 2000
-
-
-def lower_limit(successes: int, runs: int, error: float = 0.001) -> float:
-    """The exact binomial lower limit for a probability."""
-    return float(betaincinv(successes, runs - successes + 1, error)) if successes else 0.0
 
 
 def overfit_the_training_part(rng: np.random.Generator, *, rows: int, candidates: int, rounds: int) -> bool:

@@ -56,7 +56,7 @@ def test_few_discoveries_are_false_under_the_sign_attack_and_a_twin_is_caught():
     assert _worse_than_the_rate(forgetting) < 1e-6
 
 
-def test_what_a_discovery_counts_is_an_e_value_and_one_over_p_is_none():
+def test_discoveries_use_e_values_and_one_over_p_is_not_one():
     """Exact, for a share of half: the evidence of a false claim is 1 at most in expectation. One over the
     p-value, which finds the same claims, is more than that."""
     rows, level = 60, -math.log(0.02)

@@ -10,10 +10,11 @@ from functools import cache
 
 import numpy as np
 import pytest
-from scipy.special import betaincinv, ndtr
+from scipy.special import ndtr
 
 from holdfast.audit.attacks import CountedGuard, CountedShare
 from holdfast.intervals import clopper_pearson
+from limits import lower_limit
 
 ROWS, EACH = 4, 2
 # Every table of four rows of two fair coins each, and three statements about a row, each true half of the
@@ -91,15 +92,10 @@ def who_knows(failure: float, *, again: bool) -> float:
     return 1 - sum(worst) / (len(worst) * (1 if again else len(TABLES)))
 
 
-def test_who_knows_every_earlier_row_gains_nothing_on_fresh_rows_and_more_than_is_allowed_on_the_same_ones():
+def test_knowing_every_earlier_row_breaks_the_promise_on_the_same_rows_and_not_on_fresh_ones():
     failure = 0.3
     assert who_knows(failure, again=False) == missed(failure)
     assert missed(failure) <= failure < who_knows(failure, again=True)
-
-
-def lower_limit(successes: int, runs: int, error: float = 0.001) -> float:
-    """The exact binomial lower limit for a probability."""
-    return float(betaincinv(successes, runs - successes + 1, error)) if successes else 0.0
 
 
 def sign_attack(rng: np.random.Generator, *, rows: int, questions: int, epochs: int, again: bool) -> bool:

@@ -1,8 +1,9 @@
-"""Noise calibrated to concentration holds against an adaptive analyst on rows that are not independent draws.
+"""Noise calibrated to concentration keeps its promise for an adaptive analyst and dependent rows.
 
-One vector of N numbers with mean zero is asked k weighted means with random signs; the analyst then asks for
-the weights that the answers point to. Theory 2.1 promises the certified error for all answers at once; a twin
-without noise that claims the radius of a fixed query at β/k does not survive.
+The analyst asks k weighted means of one vector of N numbers with mean zero, with random signs. Then it asks
+for the weights that the answers point to. The theorem in ``docs/theory/adaptive-validity.md``, "The theorem
+(ours)", promises the certified error for all answers at once. A twin without noise, which claims the radius
+of a fixed query at β/k, breaks its claim.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Every world is a table of eight states that are equally likely. The analyst looks at the training part for the
 four states that are most frequent there, and asks how often they occur. Then it asks about three halves of
-the states; each answer tells one bit, on which side of one half the share lies. The last question is about
+the states; each answer gives one bit, on which side of one half the share lies. The last question is about
 the states that the bits speak for. The bits are paid for as the account does it: question j of k is read at
-ln(k/β) nats and ln 2 more for each bit that was told before. All intervals are to hold together.
+ln(k/β) nats and ln 2 more for each earlier bit. All intervals must hold together.
 
 What is sabotaged in the twins is what the proofs rest on: gaps between blocks, the error of a fit, clusters.
 """
@@ -34,7 +34,7 @@ QUESTIONS = len(HALVES) + 2
 
 
 def memory(rng, rows, stay):
-    """A stationary chain that stays with probability ``stay`` and is drawn anew otherwise."""
+    """A stationary chain that stays with probability ``stay`` and is drawn again otherwise."""
     fresh = rng.random(rows) >= stay
     fresh[0] = True
     last = np.maximum.accumulate(np.where(fresh, np.arange(rows), 0))
@@ -100,7 +100,7 @@ def clusters(rng, size=5):
 
 
 def rows_for_clusters(rng):
-    """The twin: every row is taken for a unit."""
+    """The twin: every row counts as a unit."""
     true = clusters(rng)
     single = [np.arange(len(part)) for part in (true.training, true.protected)]
     return replace(true, training_unit=single[0], protected_unit=single[1], largest=1)

@@ -75,7 +75,7 @@ class ClusterWorld:
 
 @dataclass(frozen=True)
 class ChainWorld:
-    """A stationary chain that stays with probability ``memory``, and is drawn anew otherwise."""
+    """A stationary chain that stays with probability ``memory``, and is drawn again otherwise."""
 
     memory: float
     rows: int
@@ -125,7 +125,7 @@ def test_all_intervals_hold_together(world, seed):
     assert missed(world, 5, seed) <= allowed(5)
 
 
-def test_with_rows_of_clusters_taken_for_independent_they_do_not(seed):
+def test_with_rows_of_clusters_treated_as_independent_they_do_not(seed):
     assert missed(replace(CLUSTERS, declared=False), 5, seed) > allowed(5)
 
 
@@ -174,7 +174,7 @@ def test_the_first_mean_of_a_panel_is_narrow_and_holds(seed, runs):
     assert np.median(widths) <= 0.12
 
 
-def test_a_panel_of_rows_taken_for_independent_is_too_narrow(seed):
+def test_a_panel_of_rows_treated_as_independent_is_too_narrow(seed):
     """Rows of one person are alike, so that the mean varies 2.3 times as much as that of independent rows."""
     rows = panel(np.random.default_rng(seed))
     guard = Guard(rows, dependence=Independent(len(rows["wage"])))

@@ -108,7 +108,7 @@ class Finding(Record):
         """The finding that :meth:`to_dict` wrote.
 
         Args:
-            values: The dictionary.
+            values: What :meth:`to_dict` returned.
         """
         try:
             own_values = {
@@ -179,7 +179,7 @@ class Report(Record):
         """Write the report as JSON; ``holdfast audit`` reads it.
 
         Args:
-            path: The file.
+            path: The file to write.
         """
         target = Path(path)
         text = json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
@@ -191,7 +191,7 @@ class Report(Record):
         """The report in a file that :meth:`save` wrote.
 
         Args:
-            path: The file.
+            path: The file that :meth:`save` wrote.
         """
         try:
             values = json.loads(Path(path).read_text(encoding="utf-8"))

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -99,7 +99,7 @@ def stability(
     data: Frame | ArrayLike | Mapping[str, Any] | tuple[Any, ...],
     trials: int,
     *,
-    method: str = "bootstrap",
+    method: Literal["bootstrap", "half"] = "bootstrap",
     groups: Sequence[Any] | None = None,
     claim: float | None = None,
     confidence: float = 0.99,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,7 @@ from holdfast.intervals import Interval
 from holdfast.ledger import Balance, Book, BookError
 from holdfast.readings import Part, Question
 from holdfast.scoring import ScoreQuestion, score_question
+from holdfast.typing import BoardMetric
 
 if TYPE_CHECKING:
     from holdfast.typing import TableLike
@@ -97,8 +98,8 @@ class Board:
         *,
         target: str,
         id: str = "id",
-        metric: str = "accuracy",
-        compare: str | None = None,
+        metric: BoardMetric = "accuracy",
+        compare: Literal["paired", "scores"] | None = None,
         confidence: float = 0.95,
         step: float | None = None,
         start: float | None = None,
@@ -245,13 +246,17 @@ class Board:
         self._session.read()
         return self._session.account.spent
 
-    def submit(self, predictions: TableLike, *, asker: Asker = NOBODY) -> Submission:
+    def submit(self, predictions: TableLike | Mapping[Any, Any], *, asker: Asker = NOBODY) -> Submission:
         """Score a table of ``predictions``. The same predictions again get the same result, at no cost.
         ``asker`` says who submits."""
         return self._score(self._predictions.check(predictions, asker.name), asker)
 
     def take_in(
-        self, predictions: TableLike, *, by: str = "", permit: Callable[[str], None] | None = None
+        self,
+        predictions: TableLike | Mapping[Any, Any],
+        *,
+        by: str = "",
+        permit: Callable[[str], None] | None = None,
     ) -> str:
         """Check and keep ``predictions`` without scoring them, for a blind phase; returns their key. ``by``
         is who submits.

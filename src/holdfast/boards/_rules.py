@@ -130,6 +130,8 @@ class PreparedComparison:
     step: float
     upward: bool
 
+    reading = None
+
     @property
     def nats(self) -> float:
         """ln(1/δ) for the error probability δ of this comparison."""
@@ -142,17 +144,12 @@ class PreparedComparison:
 
     @property
     def worst_price(self) -> float:
-        """The highest price that an output or a failure can have, whatever the others of its batch reveal
-        before it is priced. A gain costs most if none of the others had one; "not shown" costs most if all
-        had."""
-        experience, others_in_batch = self.account.experience, self.account.together - 1
-        nobody_better = PromotionAlphabet(
-            self.most_steps, replace(experience, confirmed=experience.confirmed + others_in_batch)
-        )
-        all_better = PromotionAlphabet(
-            self.most_steps, replace(experience, surprised=experience.surprised + others_in_batch)
-        )
-        return max(nobody_better.worst_price, all_better.price(None))
+        """The highest price of any output, a failure included, whatever others of its batch reveal before it
+        is priced. A gain costs most if none of the others had one, and "not shown" if all of them had."""
+        before, others = self.account.experience, self.account.together - 1
+        none_gained = PromotionAlphabet(self.most_steps, replace(before, confirmed=before.confirmed + others))
+        all_gained = PromotionAlphabet(self.most_steps, replace(before, surprised=before.surprised + others))
+        return max(none_gained.worst_price, all_gained.price(None))
 
     @property
     def _alphabet(self) -> PromotionAlphabet:

@@ -6,6 +6,7 @@ no; 2 bad input.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
@@ -61,6 +62,8 @@ cli.add_command(report)
 cli.add_command(restore)
 cli.add_command(serve)
 cli.add_command(verify)
+# A write to a full disk, or beyond a limit, does not say to which file.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _SUBJECT = re.compile(r"The '\w+' argument(?: of .+?)? must be ")
 
 
@@ -120,9 +123,10 @@ def _run(arguments: Sequence[str] | None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except OSError as error:
-        if error.filename is None:
+        if error.filename is None and error.errno not in _FULL:
             raise
-        _report(errors.HoldfastError(f"Cannot use {error.filename}: {error.strerror}."), as_json=as_json)
+        what = "Cannot write" if error.filename is None else f"Cannot use {error.filename}"
+        _report(errors.HoldfastError(f"{what}: {error.strerror}."), as_json=as_json)
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)

@@ -425,7 +425,7 @@ def service_client(service: str, token: str | None, dataset: str | None = None) 
     return Client(service, token, dataset=dataset)
 
 
-def _show_epochs(epochs: Sequence[dict[str, Any]], as_json: bool) -> None:
+def _show_epochs(epochs: Sequence[Mapping[str, Any]], as_json: bool) -> None:
     if as_json:
         print_data(list(epochs))
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +16,7 @@ from holdfast.cli._output import json_option, print_data
 
 if TYPE_CHECKING:
     from holdfast.admin import Admin
+    from holdfast.typing import PersonRole, ReportRight
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _ROLES = click.Choice(["owner", "analyst", "auditor", "participant", "submitter"])
@@ -85,7 +86,7 @@ def terms(
     shares: tuple[str, ...],
     without: tuple[str, ...],
     rate: int | None,
-    report: str | None,
+    report: ReportRight | None,
     service: str,
     token: str | None,
     as_json: bool,
@@ -254,7 +255,7 @@ def people(service: str, token: str | None, as_json: bool) -> None:
 @_connected
 def add(
     name: str,
-    role: str,
+    role: PersonRole,
     team: str,
     dataset: str,
     days: float,
@@ -276,7 +277,7 @@ def add(
 @_connected
 def change(
     identity: str,
-    role: str | None,
+    role: PersonRole | None,
     dataset: str | None,
     days: float | None,
     service: str,
@@ -365,7 +366,7 @@ def _stop_unchanged() -> None:
     raise SystemExit(1)
 
 
-def _print_result(data: dict[str, Any], words: str, as_json: bool) -> None:
+def _print_result(data: Mapping[str, Any], words: str, as_json: bool) -> None:
     if as_json:
         print_data(data)
     else:

@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -495,7 +495,7 @@ def _show_status(opened: Gate, *, as_json: bool) -> None:
     _show_standing({**opened.status(), "versions": versions}, as_json=as_json)
 
 
-def _show_standing(standing: dict[str, Any], *, as_json: bool) -> None:
+def _show_standing(standing: Mapping[str, Any], *, as_json: bool) -> None:
     if as_json:
         print_data(standing)
         return

@@ -17,6 +17,7 @@ from holdfast.records import interval_words
 if TYPE_CHECKING:
     from holdfast.planning import Leak, Plan, PlanEntry, RecipeLeak, RecipeLimit
     from holdfast.stability import Path as NotionPath
+    from holdfast.typing import BoundForm, NotionName, PromiseKind
 
 
 @click.command()
@@ -55,7 +56,7 @@ def plan(
     error: float | None,
     confidence: float,
     surprises: float | None,
-    promise: str,
+    promise: PromiseKind,
     rho: float | None,
     plot: Path | None,
     as_json: bool,
@@ -171,7 +172,7 @@ def _assumption_words(entry: PlanEntry, common: set[str]) -> str:
     help="sharp: the best bounds that are known. paper: the bounds as they are printed.",
 )
 @json_option
-def explain(notion: str, to: str, method: str, as_json: bool, **context: Any) -> None:
+def explain(notion: str, to: NotionName, method: BoundForm, as_json: bool, **context: Any) -> None:
     """Convert one notion of stability into another.
 
     NOTION is, for example, "dp(0.01, 1e-9)". Shows each step with its theorem, its price in rows and its

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from holdfast.guard import Guard
     from holdfast.server import Service, Settings
+    from holdfast.typing import PersonRole
 
 
 _WITNESS_SECONDS = 60
@@ -325,7 +326,7 @@ def _demonstration(service: Service) -> dict[str, str]:
     _write_labels(labels, service.sources / "expensive.parquet")
     terms = {"target": "expensive", "start": 0.5}
     service.boards.register("expensive", "expensive.parquet", terms, blind=False)
-    people = (
+    people: tuple[tuple[PersonRole, str, str], ...] = (
         ("owner", "olga", "*"),
         ("analyst", "ann", "*"),
         ("auditor", "ada", "*"),

@@ -6,10 +6,10 @@ import io
 import math
 import secrets
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from holdfast import checks, errors
 from holdfast.answers import plot_answers
@@ -34,7 +34,11 @@ from holdfast.queries import Query
 from holdfast.scoring import Scale, compare_query, score_query
 
 if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
+
     from holdfast.tails import Tail
+    from holdfast.typing import DatasetReply, EpochStandingReply
 
 __all__ = ["Client"]
 
@@ -212,9 +216,9 @@ class Client(Submitting, ScoreVerbs[str]):
             return None
         return Report.from_dict(self._call("GET", self._path("report")))
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> DatasetReply:
         """What the service says about the dataset: its columns, its promise, what is spent and left."""
-        described: dict[str, Any] = self._call("GET", self._path())
+        described: DatasetReply = self._call("GET", self._path())
         return described
 
     @property
@@ -267,7 +271,7 @@ class Client(Submitting, ScoreVerbs[str]):
             after = page[-1]["line"]
         return tuple(answers)
 
-    def plot(self) -> Any:
+    def plot(self) -> Figure:
         """Draw the answers of the account; returns the figure. Needs the extra ``plots``."""
         return plot_answers(self.history)
 
@@ -282,9 +286,9 @@ class Client(Submitting, ScoreVerbs[str]):
         return Epoch.from_dict(self.describe()["epoch"])
 
     @property
-    def epochs(self) -> list[dict[str, Any]]:
+    def epochs(self) -> list[EpochStandingReply]:
         """Every epoch of the dataset: since when it is open, and what is left of its account."""
-        epochs: list[dict[str, Any]] = self._call("GET", self._path("epochs"))
+        epochs: list[EpochStandingReply] = self._call("GET", self._path("epochs"))
         return epochs
 
     def next_epoch(
@@ -321,7 +325,7 @@ class Client(Submitting, ScoreVerbs[str]):
         self._call("POST", self._path("close"))
 
     @cached_property
-    def train(self) -> Any:
+    def train(self) -> pandas.DataFrame | None:
         """The training rows as a pandas table: look at them as much as you like. None if there are none."""
         import pandas
 
@@ -390,10 +394,16 @@ def _score_question(request: ScoreRequest) -> Query:
 
 def _scale(request: ScoreRequest) -> Scale:
     """What labels and numbers are scored, as the caller says: a client sees no training rows of a service."""
-    bounds, positive = request.bounds, request.positive
+    bounds, positive, of = request.bounds, request.positive, "Client.score"
     if bounds is None and request.metric in ("mae", "mse"):
-        raise errors.InvalidArgument("bounds", "a pair (lo, hi) for the target", bounds, of="Client.score")
-    return Scale(positive) if bounds is None else Scale(positive, span=tuple(bounds))
+        raise errors.InvalidArgument("bounds", "a pair (lo, hi) for the target", bounds, of=of)
+    if bounds is None:
+        return Scale(positive)
+    if isinstance(bounds, (str, Mapping)) or len(checks.reals(bounds, "bounds", "(-inf, inf)", of=of)) != 2:
+        raise errors.InvalidArgument("bounds", "a pair (lo, hi) of numbers", bounds, of=of)
+    # As they were given, because they are part of the question's text.
+    low, high = cast("Sequence[float]", bounds)
+    return Scale(positive, span=(low, high))
 
 
 def _question(query: Query | str, *, precise: bool, nats: float | None) -> dict[str, Any]:

@@ -86,6 +86,12 @@ class Connection:
         for attempt in range(1, self._tries + 1):
             try:
                 response = self._http.request(method, path, json=body, content=content, headers=headers)
+            except ValueError as error:
+                if "JSON" not in str(error):
+                    raise
+                raise errors.HoldfastError(
+                    "The request has a number that is not finite (NaN or infinity). Nothing was sent."
+                ) from None
             except self._temporary_errors as error:
                 if attempt == self._tries:
                     raise self._unreachable(error) from None

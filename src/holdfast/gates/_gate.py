@@ -70,6 +70,7 @@ from holdfast.gates._verdict import (
 from holdfast.guard import Asker, open_session
 from holdfast.intervals import certified_gain
 from holdfast.ledger import Book, BookError, Closed, Entry
+from holdfast.typing import GateStatus, TaskScore
 
 PROMISES = ("family", "fdr")
 _MOST_TRIES = 1_000
@@ -124,7 +125,7 @@ class Gate:
         self,
         tasks: Iterable[Any] | None,
         *,
-        incumbent: Mapping[Any, Any] | TaskScores | None = None,
+        incumbent: Mapping[Any, TaskScore] | TaskScores | None = None,
         promise: Literal["family", "fdr"] = "family",
         confidence: float = 0.95,
         step: float | None = None,
@@ -312,7 +313,7 @@ class Gate:
             definition.units, nats, baseline=baseline, binary=definition.binary, least=definition.minimum
         )
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> GateStatus:
         """What a person needs to know before submitting. Everything here is public."""
         needed = self.needed_gain()
         versions, balance = self.promotions, self._session.balance
@@ -335,7 +336,7 @@ class Gate:
 
     def submit(
         self,
-        scores: Mapping[Any, Any] | TaskScores,
+        scores: Mapping[Any, TaskScore] | TaskScores,
         name: str | None = None,
         *,
         outputs: Mapping[Any, Any] | None = None,
@@ -429,11 +430,11 @@ class Gate:
                 raise Closed("The gate is closed, so it cannot give a report any more.")
             self._promotions.follow()
             versions = tuple(self._promotions.versions[: fixed["versions"]])
-            if self._session.told(_REPORTED) is None:
+            if self._session.act_about(_REPORTED) is None:
                 self._session.record(
                     "act", {"versions": self._exact_rows(versions, fixed["nats"])}, _REPORTED
                 )
-            reported = self._session.told(_REPORTED)
+            reported = self._session.act_about(_REPORTED)
             assert reported is not None
             line, answers, receipt = reported
         return GateReport(

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.asking import Released
 from holdfast.coding import MICRO
@@ -15,6 +15,10 @@ from holdfast.errors import MissingExtra
 from holdfast.gates._tasks import Candidate, Floats, GateDefinition, stored_content
 from holdfast.ledger import Book, BookError, Receipt
 from holdfast.records import Record, amount, framed_html, html_table, interval_words
+from holdfast.typing import VersionScore
+
+if TYPE_CHECKING:
+    import pandas
 
 
 @dataclass(frozen=True, repr=False)
@@ -126,7 +130,7 @@ class GateReport(Record):
         receipt: shows that the book has this report, where the book is signed.
     """
 
-    versions: tuple[dict[str, Any], ...] = field(repr=False)
+    versions: tuple[VersionScore, ...] = field(repr=False)
     text: str
     assumed: tuple[str, ...] = field(default=(), repr=False)
     receipt: Receipt | None = field(default=None, repr=False)
@@ -147,7 +151,7 @@ class GateReport(Record):
         receipt = values.get("receipt")
         return cls._from_plain(values, receipt=None if receipt is None else Receipt.from_dict(receipt))
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pandas.DataFrame:
         """The versions as a pandas data frame."""
         try:
             import pandas
@@ -182,11 +186,7 @@ class GateReport(Record):
             (
                 version["name"],
                 *interval_words(version["score"], version["score_low"], version["score_high"]),
-                *(
-                    ("", "")
-                    if version["gain"] is None
-                    else interval_words(version["gain"], version["gain_low"], version["gain_high"])
-                ),
+                *_gain_words(version),
             )
             for version in self.versions
         ]
@@ -233,6 +233,12 @@ class Promotions:
     def scores_of(self, version: int) -> Candidate:
         """The scores of a version, by its place among all of them."""
         return Candidate.from_bytes(stored_content(self._book, self._digests[version]))
+
+
+def _gain_words(version: VersionScore) -> tuple[str, str]:
+    """The gain of a version and its interval in words; empty for the first version, which has none."""
+    gain, low, high = version["gain"], version["gain_low"], version["gain_high"]
+    return ("", "") if gain is None or low is None or high is None else interval_words(gain, low, high)
 
 
 def promotion_subject(number: int) -> str:

@@ -21,6 +21,7 @@ from holdfast.barriers import (
 from holdfast.lab._figures import FigureTable, Palette, Progress, blank, quiet, save
 from holdfast.mechanisms import widest_ratio
 from holdfast.stability import DP, Replicability
+from holdfast.typing import MarginalsMethod
 from holdfast.workers import Workers, run_all
 
 COLUMNS = (32, 128, 512, 2048)
@@ -30,7 +31,7 @@ ACCURACY = {"marginals": 0.2, "signs": 0.05}
 BETA = 0.05
 PRIVATE, REPLICABLE = DP(1.0, 1e-6), Replicability(0.1)
 # Name, stability, method: every promise that the figure compares.
-ALGORITHMS: tuple[tuple[str, DP | Replicability | None, str], ...] = (
+ALGORITHMS: tuple[tuple[str, DP | Replicability | None, MarginalsMethod], ...] = (
     ("plain", None, "rounding"),
     ("private", PRIVATE, "rounding"),
     ("droplets", REPLICABLE, "droplets"),
@@ -267,7 +268,13 @@ def excess(
 
 
 def rows_needed(
-    problem: str, stability: DP | Replicability | None, method: str, d: int, *, trials: int, seed: list[int]
+    problem: str,
+    stability: DP | Replicability | None,
+    method: MarginalsMethod,
+    d: int,
+    *,
+    trials: int,
+    seed: list[int],
 ) -> float:
     """The number of rows at which the error meets the accuracy: secant steps in logarithms."""
     place = math.log(proven_rows(problem, stability, method, d))
@@ -286,7 +293,7 @@ def rows_needed(
     return math.exp(place)
 
 
-def proven_rows(problem: str, stability: DP | Replicability | None, method: str, d: int) -> int:
+def proven_rows(problem: str, stability: DP | Replicability | None, method: MarginalsMethod, d: int) -> int:
     """The rows for which the promise is proved."""
     rows = one_way_marginals_rows if problem == "marginals" else sign_one_way_marginals_rows
     return rows(d, accuracy=ACCURACY[problem], beta=BETA, stability=stability, method=method)

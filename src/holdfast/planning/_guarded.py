@@ -44,6 +44,7 @@ from holdfast.planning._noise import parameters_of
 from holdfast.records import Record
 from holdfast.strategies import TRAINING_SHARES
 from holdfast.tails import Tail
+from holdfast.typing import PromiseKind
 
 Floats = npt.NDArray[np.float64]
 
@@ -204,7 +205,9 @@ def place_price(distance: Floats) -> Floats:
     return result
 
 
-def promised_width(tail: Tail, k: int, beta: float, surprises: int, *, promise: str = "all") -> CodeWidth:
+def promised_width(
+    tail: Tail, k: int, beta: float, surprises: int, *, promise: PromiseKind = "all"
+) -> CodeWidth:
     """The half-width that no one of k answers exceeds, while at most ``surprises`` of them surprise.
 
     Guarantee: of the width, for means of values in [0, 1], by the guard's own prices with every surprise as
@@ -222,7 +225,7 @@ def promised_width(tail: Tail, k: int, beta: float, surprises: int, *, promise: 
     return min(widths, key=lambda width: width.error)
 
 
-def _width_for(tail: Tail, k: int, beta: float, room: int, promise: str) -> CodeWidth:
+def _width_for(tail: Tail, k: int, beta: float, room: int, promise: PromiseKind) -> CodeWidth:
     """The narrowest k-th answer with room for this many surprises."""
     base = _base(k, k, beta, promise) - math.log(COUNTING_WEIGHT) + forgetting_price(k)
     half_cells = guess_deviation(tail, base) * honest_deviations(k, beta, room) * _WIDER
@@ -254,7 +257,7 @@ def expected_width(
     beta: float,
     *,
     rows_a_training_row: float = 1.0,
-    promise: str = "all",
+    promise: PromiseKind = "all",
     expecting: bool = True,
 ) -> CodeWidth:
     """The half-width to be expected of the k-th answer where guesses come from a training part that has one
@@ -289,7 +292,7 @@ def expected_width(
     )
 
 
-def _base(step: int, expect: int, beta: float, promise: str) -> float:
+def _base(step: int, expect: int, beta: float, promise: PromiseKind) -> float:
     """ln(1/δ) of the question at this step, before anything is spent."""
     return -math.log(beta) + Weights(promise, float(expect)).nats(step)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import html
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,11 +25,17 @@ from holdfast.planning._method import (
     QUANTILES,
     CertifiedError,
     Method,
+    QuestionKind,
     Setting,
 )
 from holdfast.planning._noise import Naive, SplitMethod, TypicalGaussian, TypicalLaplace
 from holdfast.planning._reuse import ReusableHoldoutMethod, TransferGaussian
 from holdfast.records import Record, framed_html, html_table, plain
+from holdfast.typing import MethodName, PromiseKind
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 METHODS: tuple[type[Method], ...] = (
     SplitMethod,
@@ -45,7 +51,7 @@ METHODS: tuple[type[Method], ...] = (
 _NOISY = {method.name for method in METHODS if method.noisy}
 _CALIBRATED = (TypicalLaplace.name, TypicalGaussian.name)
 _NOTE = "For filtered questions and statistics of your own; grid-code is narrower for the rest."
-_IN_WORDS = {
+_IN_WORDS: dict[str, str] = {
     MEANS: "means and shares of all rows",
     FILTERED: "filtered questions",
     QUANTILES: "quantiles",
@@ -149,17 +155,20 @@ class Plan(Record):
         nothing that was not stated."""
         return self.table[0]
 
-    def method(self, name: str) -> PlanEntry:
+    def method(self, name: MethodName) -> PlanEntry:
         """The entry of a method by its name.
 
         Args:
             name: The name of the method, for example "code" or "split".
         """
+        return self._named(name)
+
+    def _named(self, name: str) -> PlanEntry:
         names = tuple(entry.name for entry in self.table)
         checks.choice(name, "name", names, of="Plan.method")
         return self.table[names.index(name)]
 
-    def best_for(self, kind: str) -> PlanEntry | None:
+    def best_for(self, kind: QuestionKind) -> PlanEntry | None:
         """The best method that answers a kind of questions: "means" (and shares, of all rows), "filtered",
         "quantiles", or "custom" (a statistic of your own with a declared tail); None if no valid one does.
 
@@ -181,7 +190,7 @@ class Plan(Record):
         """An entry as a line of a table: name, error, rows, queries, remark.
 
         Args:
-            entry: One of ``entries``.
+            entry: One of the entries of :attr:`table`.
         """
         rows = "—" if entry.rows is None else f"{entry.rows:,}"
         queries = f"{entry.queries:,}" if entry.queries else "none"
@@ -207,7 +216,7 @@ class Plan(Record):
         if not advice:
             return ""
         kinds = " and ".join(_IN_WORDS[kind] for kind in self.best.answers)
-        code = self.method(Code.name)
+        code = self._named(Code.name)
         any_number = "; code answers every kind, for any number of questions" if code.valid else ""
         return f"{self.best.name} answers {kinds}. Take {', '.join(advice)}{any_number}."
 
@@ -243,7 +252,7 @@ def plan(
     rows: float | None = None,
     dependence: Dependence | None = None,
     surprises: float | None = None,
-    promise: str = "all",
+    promise: PromiseKind = "all",
 ) -> Plan:
     """Every method for the same promise: k adaptive answers, all within ``error``, with ``confidence``.
 
@@ -373,7 +382,7 @@ def _rank(entry: PlanEntry, solved_for: str) -> tuple[bool, bool, bool, float, b
     return not entry.recommendable, not entry.valid, naive, alike, entry.name in _NOISY, worth
 
 
-def plot_plan(plan: Plan) -> Any:
+def plot_plan(plan: Plan) -> Figure:
     """A matplotlib figure: each method's error against the number of questions at the plan's rows, or, where
     only an error was given, the rows it needs.
 
@@ -396,7 +405,7 @@ def plot_plan(plan: Plan) -> Any:
         shown = np.isfinite(heights)
         if not shown.any():
             continue
-        entry = plan.method(kind.name)
+        entry = plan._named(kind.name)
         style = "-" if entry.recommendable else "--"
         axes.plot(
             question_counts[shown], heights[shown], style, color=colour, lw=2.2 if entry is plan.best else 1.4

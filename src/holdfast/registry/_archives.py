@@ -52,6 +52,7 @@ from holdfast.registry._datasets import DATASETS_SCHEMA, Datasets, book_name_of
 from holdfast.registry._people import TOKENS_SCHEMA, Person
 from holdfast.registry._policy import DELETED, EPOCHS_SCHEMA, STATES_SCHEMA, Arrived, Planned, Policy
 from holdfast.registry._storage import (
+    CONTENTS_SCHEMA,
     Conflict,
     Places,
     PostgresStore,
@@ -378,17 +379,18 @@ _SQLITE = b"SQLite format 3\x00"
 _BESIDE = ("-wal", "-shm", "-journal")
 _TRIES = 5
 # Tables that a service with books in PostgreSQL keeps in the database, and the files that they are copied to.
-# Sessions are left out. Claims of rows are left out too: the first start makes them again.
+# Sessions are left out. Digests of rows are in it: those of deleted and archived datasets are not made again.
 _REGISTRATIONS = {
     "tokens": TOKENS_SCHEMA,
     "datasets": DATASETS_SCHEMA + EPOCHS_SCHEMA + STATES_SCHEMA,
     "boards": BOARDS_SCHEMA,
     "gates": GATES_SCHEMA,
+    "contents": CONTENTS_SCHEMA,
 }
 _COPIED = {
     f"holdfast_{table}" for schema in _REGISTRATIONS.values() for table in re.findall(r"\[(\w+)\]", schema)
 }
-_MADE_ANEW = {f"holdfast_{table}" for table in ("sessions", "contents", "contents_secret", "key", "changes")}
+_MADE_ANEW = {f"holdfast_{table}" for table in ("sessions", "key", "changes")}
 
 
 @dataclass(frozen=True, repr=False)

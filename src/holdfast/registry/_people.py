@@ -19,6 +19,7 @@ from holdfast import checks
 from holdfast.errors import HoldfastError, InvalidArgument
 from holdfast.records import Record
 from holdfast.registry._storage import SqliteStore, Store, Unknown, adopt, named
+from holdfast.typing import PersonRole
 
 ROLES = ("owner", "analyst", "auditor", "participant", "submitter")
 _SCOPE = re.compile(r"(dataset:|board:|gate:|)([a-z0-9][a-z0-9_-]{0,62})")
@@ -126,7 +127,7 @@ class Tokens:
         self,
         name: str,
         *,
-        role: str,
+        role: PersonRole,
         team: str = "",
         dataset: str = "*",
         days: float = 90,
@@ -150,7 +151,7 @@ class Tokens:
         self,
         name: str,
         *,
-        role: str,
+        role: PersonRole,
         team: str = "",
         dataset: str = "*",
         days: float = 90,
@@ -208,7 +209,7 @@ class Tokens:
         self,
         identity: str,
         *,
-        role: str | None = None,
+        role: PersonRole | None = None,
         dataset: str | None = None,
         days: float | None = None,
         by: Person | None = None,

@@ -25,11 +25,12 @@ from typing import Any, ClassVar
 
 from holdfast import checks, dependence
 from holdfast.errors import BudgetSpent, HoldfastError, InvalidArgument
-from holdfast.guard import Guard, Terms, real, whole
+from holdfast.guard import Guard, Terms, number_option, whole_option
 from holdfast.ledger import Balance, Book
 from holdfast.records import Record
 from holdfast.registry._people import Forbidden, Person
 from holdfast.registry._storage import Store
+from holdfast.typing import ReportRight
 
 RATE = 600
 SECONDS = 30.0
@@ -73,9 +74,9 @@ class Policy(Terms):
     the report, which ends the account: "owner", or "analyst" for everyone who may ask.
     """
 
-    report: str = "owner"
-    rate: int = whole(1, RATE)
-    seconds: float | None = real("(0, 86400]", SECONDS)
+    report: ReportRight = "owner"
+    rate: int = whole_option(1, RATE)
+    seconds: float | None = number_option("(0, 86400]", SECONDS)
     shares: dict[str, float] = field(default_factory=dict)
     rows: dict[str, Any] = field(default_factory=lambda: {"kind": "independent"})
 
@@ -189,7 +190,7 @@ def changed_terms(
     *,
     shares: dict[str, float | None] | None = None,
     rate: int | None = None,
-    report: str | None = None,
+    report: ReportRight | None = None,
 ) -> dict[str, Any]:
     """The terms of a policy after a change. Shares that are not named stay. A share of None is removed, so
     only the account limits that person or team."""

@@ -79,7 +79,7 @@ class Service:
         self._store = self.places.store("contents")
         if books is not None:
             _require_key(self._store, self.key, replace=replace_key)
-        contents = Contents(self._store)
+        contents = Contents(self._store, self.home / "contents.sqlite")
         self.tokens = Tokens(self.places.store("tokens"))
         self.tokens.adopt(self.home / "tokens.sqlite")
         self.sign_in: SignIn | None = None

@@ -30,6 +30,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import math
 import secrets
 import time
 import tomllib
@@ -53,7 +54,9 @@ from holdfast.registry._storage import Store
 
 _PROVIDER_SECONDS = 10.0
 _FACTS_SECONDS = 3_600.0  # how long the provider's addresses and keys are kept
+_AWAY_SECONDS = 5.0  # how long a provider that did not answer is not asked again
 _LEEWAY = 60
+_AWAY = "The provider does not answer, or not as it should. Try again."
 # Only signatures by a key pair: anyone with a shared secret could sign as the provider.
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 
@@ -81,6 +84,7 @@ class Provider:
     def __post_init__(self) -> None:
         self._lock = Lock()
         self._facts: tuple[float, dict[str, Any], KeySet] | None = None
+        self._away_until = -math.inf
 
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> Provider:
@@ -127,7 +131,7 @@ class Provider:
 
     def _checked(self, token: str, nonce: str) -> dict[str, Any]:
         for fresh in (False, True):  # An unknown key may be a new key of the provider.
-            _, keys = self._addresses_and_keys(fresh=fresh)
+            facts, keys = self._addresses_and_keys(fresh=fresh)
             try:
                 decoded = jwt.decode(token, keys, algorithms=_ALGORITHMS)
                 break
@@ -136,7 +140,7 @@ class Provider:
                     raise Refused("The provider's signature is not right. Begin again.") from None
         registry = jwt.JWTClaimsRegistry(
             leeway=_LEEWAY,
-            iss={"essential": True, "value": self.issuer},
+            iss={"essential": True, "value": facts["issuer"]},  # Some issuers end with a slash.
             aud={"essential": True, "value": self.client_id},
             exp={"essential": True},
             sub={"essential": True},
@@ -164,6 +168,9 @@ class Provider:
         """The provider's addresses and keys."""
         with self._lock:
             if fresh or self._facts is None or time.monotonic() - self._facts[0] > _FACTS_SECONDS:
+                # Those who waited for the lock meanwhile do not wait for the provider one after the other.
+                if time.monotonic() < self._away_until:
+                    raise NoProvider(_AWAY)
                 try:
                     facts = self._get(f"{self.issuer}/.well-known/openid-configuration")
                     if facts.get("issuer", "").rstrip("/") != self.issuer:
@@ -172,9 +179,8 @@ class Provider:
                         )
                     keys = KeySet.import_key_set(self._get(facts["jwks_uri"]))  # type: ignore[arg-type]
                 except (httpx.HTTPError, JoseError, ValueError, KeyError):
-                    raise NoProvider(
-                        "The provider does not answer, or not as it should. Try again."
-                    ) from None
+                    self._away_until = time.monotonic() + _AWAY_SECONDS
+                    raise NoProvider(_AWAY) from None
                 self._facts = time.monotonic(), facts, keys
             return self._facts[1], self._facts[2]
 

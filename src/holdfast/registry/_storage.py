@@ -36,7 +36,7 @@ from scipy import special
 from holdfast.engines import Rows as SourceRows
 from holdfast.engines import is_database, open_rows, shown
 from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
-from holdfast.ledger import Book, Database, Marks, SigningKey, Unreachable, open_database
+from holdfast.ledger import Book, Marks, PostgresDatabase, SigningKey, Unreachable, open_database
 
 _BRACKETED = re.compile(r"\[(\w+)\]")
 # This lock is held while tables are made, so two services that start together do not make them twice.
@@ -128,7 +128,7 @@ class PostgresStore:
 
     def __init__(self, address: str) -> None:
         try:
-            self._database = Database.at(address)
+            self._database = PostgresDatabase.at(address)
         except HoldfastError:
             raise
         except Exception as error:
@@ -206,15 +206,24 @@ def make_private(path: Path) -> None:
 
 
 def adopt(store: Store, path: Path, table: str, columns: Sequence[str]) -> None:
-    """Copy what an earlier version kept in a file of its own into the table, if the table is empty."""
+    """Copy what a file has into the table, if the table is empty: after a restore, or from an earlier version
+    that kept it in files. A crash in between leaves nothing, so that the next start copies all."""
     if not store.remote or not path.is_file():
         return
     if store.execute(f"SELECT 1 FROM [{table}] LIMIT 1").fetchone() is not None:
         return
-    names = ", ".join(columns)
-    for row in rows_of(path, f"SELECT {names} FROM {table} ORDER BY rowid"):
-        places = ", ".join("?" * len(columns))
-        store.execute(f"INSERT INTO [{table}] ({names}) VALUES ({places}) ON CONFLICT DO NOTHING", row)
+    names, places = ", ".join(columns), ", ".join("?" * len(columns))
+    rows = list(rows_of(path, f"SELECT {names} FROM {table} ORDER BY rowid"))
+    most = _MOST_VALUES // len(columns)
+    for start in range(0, len(rows), most):
+        some = rows[start : start + most]  # In one statement, which is one transaction.
+        values = ", ".join([f"({places})"] * len(some))
+        statement = f"INSERT INTO [{table}] ({names}) VALUES {values} ON CONFLICT DO NOTHING"
+        store.execute(statement, [value for row in some for value in row])
+
+
+# PostgreSQL takes at most 65,535 values with a statement.
+_MOST_VALUES = 60_000
 
 
 def rows_of(path: Path, statement: str) -> Iterator[tuple[Any, ...]]:
@@ -407,7 +416,7 @@ def _port(address: SplitResult) -> int | None:
     return address.port or _PORTS.get(_scheme(address))
 
 
-_CONTENTS_SCHEMA = """
+CONTENTS_SCHEMA = """
 CREATE TABLE IF NOT EXISTS [contents] (
     digest TEXT PRIMARY KEY,
     kind TEXT NOT NULL,
@@ -424,11 +433,20 @@ _log = logging.getLogger("holdfast.server")
 
 
 class Contents:
-    """The digests of every table that a service has registered, and whose they are."""
+    """The digests of every table that a service has registered, and whose they are.
 
-    def __init__(self, store: Store) -> None:
+    Args:
+        store: where they are.
+        kept: a file of them, from a restored backup. The store adopts it if it has no digests yet.
+    """
+
+    def __init__(self, store: Store, kept: Path) -> None:
         self._store = store
-        store.make(_CONTENTS_SCHEMA)
+        store.make(CONTENTS_SCHEMA)
+        # Digests first: without the secret they were made with, they are copied again.
+        if store.execute("SELECT 1 FROM [contents_secret]").fetchone() is None:
+            adopt(store, kept, "contents", ("digest", "kind", "name"))
+            adopt(store, kept, "contents_secret", ("id", "value"))
         store.execute(
             "INSERT INTO [contents_secret] (id, value) VALUES (1, ?) ON CONFLICT DO NOTHING",
             (secrets.token_hex(32),),

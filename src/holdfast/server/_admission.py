@@ -351,8 +351,6 @@ class Turns:
                     break
 
 
-_API_HEADERS = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
-_API_HEADER_NAMES = frozenset(name for name, _ in _API_HEADERS)
 _CLOSE = {"Connection": "close"}
 _WRITING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 # Refused requests cost their sender nothing, so they are counted. Long ones take longer to refuse.
@@ -403,8 +401,6 @@ class Admission:
             await self._app(scope, receive, send)
             return
         path: str = scope["path"]
-        if path.startswith("/v1"):
-            send = _with_headers(send)
         headers = Headers(scope=scope)
         person: Person | None = None
         if needs_token(path):
@@ -621,15 +617,3 @@ def _too_many(refusal: TooMany) -> Any:
 
 def _busy(busy: Busy) -> Any:
     return problem(503, "busy", str(busy), wait=busy.wait)
-
-
-def _with_headers(send: Send) -> Send:
-    """A ``send`` that tells browsers and proxies to store no reply of the API."""
-
-    async def send_with_headers(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            other_headers = (pair for pair in message.get("headers", ()) if pair[0] not in _API_HEADER_NAMES)
-            message["headers"] = [*other_headers, *_API_HEADERS]
-        await send(message)
-
-    return send_with_headers

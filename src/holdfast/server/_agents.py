@@ -6,7 +6,7 @@ both cases an agent uses one account. The descriptions of the tools explain how 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from mcp.server import MCPServer
@@ -344,13 +344,13 @@ def _report(askable: Askable, questions: list[str], effect: str, *, confirm: boo
     return {**report.to_dict(), "answers": answers}
 
 
-def _result_or_refusal(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def _result_or_refusal(call: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
     """What a call returns, or a refusal as data: an agent reads it and continues.
 
     An unexpected error is reported without its text, which could quote a protected row.
     """
     try:
-        return call()
+        return dict(call())
     except (BudgetSpent, QueryRejected) as refusal:
         account = {
             "asked": refusal.asked,

@@ -66,6 +66,9 @@ from holdfast.ledger import BookError, LineCounter
 REQUESTS = "holdfast.requests"
 """The logger of finished requests."""
 
+CLIENTS = "uvicorn.clients"
+"""The logger of what clients send that is not HTTP. Anybody could fill a disk with it."""
+
 _OURS = ("holdfast",)
 _TEMPLATES = ("uvicorn",)  # Their message templates are safe to show, their arguments are not.
 _FIELDS = ("request_id", "method", "route", "status", "duration")
@@ -79,7 +82,8 @@ def logging_to(level: str = "warning", form: str = "text", stream: TextIO | None
     """Send everything this process logs to one place in one form, for a while.
 
     Args:
-        level: "debug", "info", "warning" or "error"; finished requests are logged at "info".
+        level: "debug", "info", "warning" or "error"; finished requests are logged at "info", and requests
+            that are not HTTP at "debug".
         form: "json" or "text".
         stream: where to (default: stderr).
     """
@@ -87,11 +91,13 @@ def logging_to(level: str = "warning", form: str = "text", stream: TextIO | None
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
     root = logging.getLogger()
     loggers = [logging.getLogger(name) for name in (*_OURS, *_TEMPLATES)]
-    previous_levels = [(logger, logger.level) for logger in (root, *loggers)]
+    clients = logging.getLogger(CLIENTS)
+    previous_levels = [(logger, logger.level) for logger in (root, clients, *loggers)]
     root.addHandler(handler)
     root.setLevel(logging.WARNING)
     for logger in loggers:
         logger.setLevel(level.upper())
+    clients.setLevel(logging.DEBUG if level == "debug" else logging.ERROR)
     logging.captureWarnings(True)
     try:
         yield
@@ -313,6 +319,7 @@ STEPS = (0.05, 0.25, 1.0, 5.0, 30.0)
 """The steps of durations, in seconds: anything finer is not recorded."""
 
 _ID = re.compile(r"(?!hf_)[A-Za-z0-9][A-Za-z0-9._-]{7,63}")
+_ASK_AGAIN = "no-cache"
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 _log = logging.getLogger(REQUESTS)
 
@@ -376,7 +383,8 @@ class Observation:
     """Gives every request an id, and reports its end to the log, the metrics and the traces.
 
     ``X-Request-Id`` is taken from the request if it has 8 to 64 letters, digits, dots, dashes or underscores.
-    Otherwise a new id is made. It is on every reply.
+    Otherwise a new id is made. It is on every reply, errors included, and so is that no browser or proxy may
+    keep the reply or guess its type.
     """
 
     def __init__(self, app: ASGIApp, *, observe: Callable[[Request], None], tracing: Tracing) -> None:
@@ -399,7 +407,12 @@ class Observation:
         async def counted_send(message: Message) -> None:
             if message["type"] == "http.response.start":
                 request.status = message["status"]
-                MutableHeaders(scope=message)["X-Request-Id"] = request.id
+                reply = MutableHeaders(scope=message)
+                reply["X-Request-Id"] = request.id
+                reply["X-Content-Type-Options"] = "nosniff"
+                # Only the files of the page may be kept, and are asked for again each time.
+                if reply.get("cache-control") != _ASK_AGAIN or scope["path"].startswith("/v1"):
+                    reply["Cache-Control"] = "no-store"
             request.sent += len(message.get("body", b""))
             await send(message)
 

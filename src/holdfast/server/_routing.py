@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping
-from http.cookies import SimpleCookie
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Request
@@ -16,6 +15,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast import errors
@@ -60,13 +60,14 @@ def _identified(service: Service, headers: Mapping[str, str], method: str) -> Pe
     sign_in = service.sign_in
     if sign_in is not None:
         person = sign_in.forwarded(headers)
-        if person is not None:
-            return person
-        session = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-        if session is not None:
+        session = cookie_parser(headers.get("cookie", "")).get(COOKIE)
+        if person is not None or session is not None:
+            # A browser sends its cookies to the service, and to the proxy, also when another site asks it to.
             if method not in ("GET", "HEAD") and headers.get(PAGE_HEADER) is None:
-                raise Forbidden("A request of a session that changes something needs the header X-Holdfast.")
-            return sign_in.holder(session.value)
+                raise Forbidden(
+                    "A request without a token that changes something needs the header X-Holdfast."
+                )
+            return person or sign_in.holder(str(session))
     raise Refused("Sign in with a token: Authorization: Bearer hf_…")
 
 

@@ -219,7 +219,7 @@ class CountedGuard:
 
         ``account`` is what it is answered from, if that is not the account as it is now.
         """
-        prepared = self._strategy.prepare(question, self.account if account is None else account)
+        prepared = self._strategy.prepare_code(question, self.account if account is None else account)
         output = prepared.reading.output(self._protected, prepared.grid)
         charged = _charged(self.account, prepared, output)
         self.account = charged if self.charges else replace(charged, micro_nats=0, exact=0.0)

@@ -39,7 +39,7 @@ def differencing_attack(answer: Answerer, rows: Rows, *, targets: int) -> Attack
     Reference: Dwork and Roth 2014, section 1.1.
 
     Args:
-        answer: Answers one question.
+        answer: A function that answers one question; see :mod:`holdfast.audit.attacks`.
 
     >>> import numpy as np
     >>> from holdfast.audit.attacks import naive
@@ -99,7 +99,7 @@ def fingerprint_attack(answer: Answerer, *, columns: int, inside: Rows, outside:
     Reference: SIS 5.1; Dwork, Smith, Steinke, Ullman and Vadhan 2015.
 
     Args:
-        answer: Answers one question.
+        answer: A function that answers one question; see :mod:`holdfast.audit.attacks`.
 
     >>> import numpy as np
     >>> from holdfast.audit.attacks import fair_signs, naive

@@ -51,7 +51,7 @@ def linear_classifier_attack(answer: Answerer, train: Rows, *, kept: int, reach:
     Reference: Dwork, Feldman, Hardt, Pitassi, Reingold and Roth 2015.
 
     Args:
-        answer: Answers one question.
+        answer: A function that answers one question; see :mod:`holdfast.audit.attacks`.
 
     >>> import numpy as np
     >>> from holdfast.audit.attacks import naive
@@ -142,7 +142,7 @@ def vote_attack(answer: Answerer, *, columns: int, rows: int | None = None) -> A
     Reference: Rogers, Roth, Smith, Srebro, Thakkar and Woodworth 2020.
 
     Args:
-        answer: Answers one question.
+        answer: A function that answers one question; see :mod:`holdfast.audit.attacks`.
 
     >>> import numpy as np
     >>> from holdfast.audit.attacks import naive
@@ -165,7 +165,7 @@ def averaging_attack(answer: Answerer, *, columns: int, repeats: int, rows: int 
     Reference: Dinur and Nissim 2003, for answers that are asked again.
 
     Args:
-        answer: Answers one question.
+        answer: A function that answers one question; see :mod:`holdfast.audit.attacks`.
         columns: How many columns are asked about.
         rows: How many rows the attacker thinks there are. Without it no guess is given.
 
@@ -319,7 +319,7 @@ def chain_attack(answer: Answerer, *, bits: int, rows: float | None = None) -> A
     Reference: ``docs/theory/dependence.md``, "The tail of a mean" for the tail that withstands it.
 
     Args:
-        answer: Answers one question.
+        answer: A function that answers one question; see :mod:`holdfast.audit.attacks`.
 
     >>> import numpy as np
     >>> from holdfast.audit.attacks import naive

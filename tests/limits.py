@@ -1,9 +1,10 @@
-"""What the simulations of replicable estimators have in common: exact limits for a measured share."""
+"""Exact one-sided limits for a probability that a simulation measured."""
 
 from __future__ import annotations
 
 from scipy.special import betaincinv
 
+# How many pairs of samples a simulation of a replicable statistic draws.
 PAIRS = 10_000
 
 
