@@ -129,7 +129,7 @@ def submit_to(gate: ScoreGate | str | Path, *, name: str, metric: str | None = N
     if isinstance(gate, (str, Path)):
         gate = Gate.at(gate)
     if not isinstance(gate, ScoreGate):
-        kind = type(gate).__name__  # And not the object: it may be a mapping of scores.
+        kind = type(gate).__name__  # The object itself is not shown: it may be a mapping of scores.
         raise InvalidArgument("gate", "a Gate, or where its account is kept", kind, of="submit_to")
     if not isinstance(name, str):
         raise InvalidArgument("name", "a text", name, of="submit_to")

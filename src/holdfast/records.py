@@ -33,7 +33,7 @@ _NOTEBOOK_STYLE = (
 
 
 def show(value: object) -> str:
-    """A number with as many digits as a reader wants, anything else as its ``repr``.
+    """A number with six significant digits; anything else as its ``repr``.
 
     Args:
         value: What is shown.

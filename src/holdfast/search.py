@@ -172,11 +172,11 @@ def whole_root(
     return good[0] if good else None
 
 
-def _at_the_end(all_will_do: bool, most: int, *, rising: bool) -> int | None:
-    """The result where all numbers up to ``most`` will do, or none."""
+def _at_the_end(all_allowed: bool, most: int, *, rising: bool) -> int | None:
+    """The result if all numbers up to ``most`` are allowed, or if none is."""
     if rising:
-        return most if all_will_do else 0
-    return 1 if all_will_do else None
+        return most if all_allowed else 0
+    return 1 if all_allowed else None
 
 
 def _beyond(place: int, value: float, target: float, growth: float, most: int) -> int | None:
@@ -389,7 +389,7 @@ def least_root(
     ``relative`` times the result.
 
     Args:
-        excess: the function; infinities are fine.
+        excess: the function; its values may be infinite.
         start: the first number to try; at least 0.
         most: the largest number to try.
         growth: by which factor the next number to try is larger, above 1, until one will do.

@@ -1,4 +1,4 @@
-"""Steps of asking that may be traced: a name around a piece of work, and nothing else.
+"""Steps of an answer that can be traced. A step is a name around a piece of work, and nothing else.
 
 A tracer gets the name of a step and is entered around it. It is never given a question, an answer or a row.
 Until somebody traces, the tracer is :class:`contextlib.nullcontext`, which does nothing.

@@ -120,9 +120,9 @@ def indistinguishability(
     half = trials // 2
     chosen = best_event(_outputs(drawn[:half], 0), _outputs(drawn[:half], 1), delta, (1 - confidence) / 2)
     counts, counted = _count(chosen, [_outputs(drawn[half:], side) for side in (0, 1)])
-    likelier, other = counts[::-1] if chosen.swapped else counts
-    low, estimate = _epsilon(likelier, other, counted, delta, confidence)
-    second, first = ("a", "b") if chosen.swapped else ("b", "a")
+    likelier, unlikelier = counts[::-1] if chosen.swapped else counts
+    low, estimate = _epsilon(likelier, unlikelier, counted, delta, confidence)
+    second_law, first_law = ("a", "b") if chosen.swapped else ("b", "a")
     return Finding(
         of,
         subject_of(name, a, b),
@@ -134,10 +134,10 @@ def indistinguishability(
         confidence,
         claim,
         statement=f"The event that {chosen.words}, chosen on other trials, happened {likelier:,} times in "
-        f"{counted:,} under {first} and {other:,} times under {second}.",
+        f"{counted:,} under {first_law} and {unlikelier:,} times under {second_law}.",
         assumes=("The draws are independent, with fresh coins in each.",),
         seed=seed,
-        details={"delta": delta, "event": chosen.words, "likelier under": first, "counted": counted}
+        details={"delta": delta, "event": chosen.words, "likelier under": first_law, "counted": counted}
         | {"in a": counts[0], "in b": counts[1]},
     )
 
@@ -219,8 +219,8 @@ class OutputEvent:
 
 
 def lower_epsilon(inside: Any, outside: Any, drawn: int, delta: float, error: float) -> Any:
-    """ln((P̲ − δ)/Q̄) with one-sided limits at ``error`` each, from counts among ``drawn``: for choosing
-    only."""
+    """ln((P̲ − δ)/Q̄) with one-sided limits at ``error`` each, from counts among ``drawn``. It is used only
+    to choose an event."""
     low = np.where(inside > 0, special.betaincinv(np.maximum(inside, 1), drawn - inside + 1.0, error), 0.0)
     high = np.where(
         outside < drawn, special.betaincinv(outside + 1.0, np.maximum(drawn - outside, 1.0), 1 - error), 1.0
@@ -266,9 +266,9 @@ def _atoms(
     for swapped in (False, True):
         ratio = (fitted_counts[0] + 0.5) / (fitted_counts[1] + 0.5)
         order = np.argsort(ratio if swapped else -ratio, kind="stable")
-        likelier, other = counts[::-1] if swapped else counts
+        likelier, unlikelier = counts[::-1] if swapped else counts
         bounds = lower_epsilon(
-            np.cumsum(likelier[order]), np.cumsum(other[order]), len(judge_a.drawn), delta, error
+            np.cumsum(likelier[order]), np.cumsum(unlikelier[order]), len(judge_a.drawn), delta, error
         )
         size = int(np.argmax(bounds)) + 1
         chosen = frozenset(outputs[place] for place in order[:size])
@@ -390,8 +390,8 @@ def _half_lines(
     for above in (False, True):
         counts = [len(side) - low if above else low for side, low in zip(sides, below, strict=True)]
         for swapped in (False, True):
-            likelier, other = counts[::-1] if swapped else counts
-            bounds = lower_epsilon(likelier, other, len(at_a), delta, error)
+            likelier, unlikelier = counts[::-1] if swapped else counts
+            bounds = lower_epsilon(likelier, unlikelier, len(at_a), delta, error)
             best = int(np.argmax(bounds))
             threshold = float(thresholds[best])
             words_of_event = f"{words} is {'above' if above else 'at most'} {threshold:.6g}"

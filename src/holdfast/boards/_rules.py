@@ -185,7 +185,7 @@ class PreparedComparison:
         )
 
     def failed(self) -> Outcome:
-        """What comes of rows that could not be read."""
+        """The outcome if the rows could not be read."""
         return Outcome(price=self._alphabet.failure_price, surprise=True, released=None)
 
     def _steps(self, part: Part) -> int | None:

@@ -178,10 +178,10 @@ class ShareScale:
     def ticks(self, most: int) -> list[float]:
         """Round shares on this scale, at most ``most`` of them."""
         for percent in (1, 2, 5, 10, 20, 50):
-            first = math.ceil(100 * self.low / percent - 1e-9)
-            last = math.floor(100 * self.high / percent + 1e-9)
-            if last - first < most:
-                return [percent * i / 100 for i in range(first, last + 1)]
+            first_step = math.ceil(100 * self.low / percent - 1e-9)
+            last_step = math.floor(100 * self.high / percent + 1e-9)
+            if last_step - first_step < most:
+                return [percent * step / 100 for step in range(first_step, last_step + 1)]
         return []
 
 
@@ -233,8 +233,8 @@ def _votes(story: Story, width: int, *, narrow: bool) -> str:
     for share in place.ticks(5 if narrow else 9):
         parts.append(_text(place(share), bottom + 20, f"{share:.0%}", anchor="middle"))
     anchor = "start" if narrow else "middle"
-    for i, claim in enumerate(story.claims):
-        y = top + step * i
+    for place_of_claim, claim in enumerate(story.claims):
+        y = top + step * place_of_claim
         kind = "holds" if claim.holds else "misses"
         verdict = f"{claim.value:.1%}, {kind}"
         parts.append(_line(place(claim.low), y, place(claim.high), y, f"report {kind}"))

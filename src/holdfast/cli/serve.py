@@ -177,7 +177,7 @@ def serve(
         _require_books(books)
     with ExitStack() as at_end:
         at_end.enter_context(stopped_by_signal())
-        # Before a token is made: one that cannot be shown would be lost.
+        # Listen before a token is made: if the port is taken, nobody would see the token.
         places = [at_end.enter_context(place) for place in listen(host, port)]
         scraped = [at_end.enter_context(place) for place in listen(*_address(metrics))] if metrics else []
         if home is None:
@@ -196,7 +196,7 @@ def serve(
                 "back: docs/guides/runbook.md, Lost key.",
                 err=True,
             )
-        _hold_against_marks(service, restored)
+        _check_marks(service, restored)
         tokens = _demonstration(service) if demo else _first_owner(service)
         if witness is not None:
             at_end.enter_context(_witnessed(witness, service))
@@ -248,7 +248,8 @@ def _witnessed(path: Path, service: Service) -> Iterator[None]:
 
 
 def _require_addresses(allow: tuple[str, ...]) -> None:
-    """Refuse what no address of a database begins with: it would allow nothing, and nobody would notice."""
+    """Refuse a text with which no address of a database begins. It would allow nothing, and nobody would
+    notice."""
     from holdfast.engines import is_database
 
     for text in allow:
@@ -284,7 +285,7 @@ def _require_books(books: str) -> None:
         ) from None
 
 
-def _hold_against_marks(service: Service, restored: tuple[str, ...]) -> None:
+def _check_marks(service: Service, restored: tuple[str, ...]) -> None:
     """Accept the restored books that the operator names. Print which other books run behind their marks."""
     for name in restored:
         if service.accept_restored(name):
@@ -322,7 +323,7 @@ def _demonstration(service: Service) -> dict[str, str]:
     (service.sources / "diamonds.parquet").write_bytes(stones.read_bytes())
     service.datasets.register("diamonds", "diamonds.parquet", Policy(error=0.03))
     labels = service.sources / "diamonds.parquet"
-    _expensive(labels, service.sources / "expensive.parquet")
+    _write_labels(labels, service.sources / "expensive.parquet")
     terms = {"target": "expensive", "start": 0.5}
     service.boards.register("expensive", "expensive.parquet", terms, blind=False)
     people: tuple[tuple[PersonRole, str, str], ...] = (
@@ -334,7 +335,7 @@ def _demonstration(service: Service) -> dict[str, str]:
     return {role: service.tokens.issue(name, role=role, dataset=reach)[0] for role, name, reach in people}
 
 
-def _expensive(stones: Path, labels: Path) -> None:
+def _write_labels(stones: Path, labels: Path) -> None:
     """Write the labels of a board to try: which stones cost more than half of them."""
     import pandas
 

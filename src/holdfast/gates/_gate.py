@@ -543,7 +543,8 @@ class Gate:
             steps = self._definition.steps_shown(candidate.values - incumbent.values, prepared.nats)
             if steps is None:
                 return -1
-            # In here, because only a promotion needs it: an error outside would reveal one free of charge.
+            # Only a promotion stores its scores. An error outside of this function would reveal, free of
+            # charge, that there was a promotion.
             store_content(self._book, candidate.to_bytes())
             return steps
 

@@ -155,7 +155,8 @@ class ReusableHoldout:
                 return self._answers_by_key[question.key]
             guess = self._in_training(question)
             self._require(question)
-            self._asked, self._closed = self._asked + 1, True  # all that is left, until the outcome is known
+            # Until the outcome is known, the whole remaining budget counts as spent.
+            self._asked, self._closed = self._asked + 1, True
             self._declared |= question.one_number
             released = self._compare(question, guess)
             answer = self._answer(question, guess, released)

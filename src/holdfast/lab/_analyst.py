@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from holdfast.errors import BudgetSpent
 from holdfast.intervals import clopper_pearson
-from holdfast.lab._figures import Palette, percent, quiet
+from holdfast.lab._figures import Palette, Progress, percent, quiet
+from holdfast.workers import Workers, run_all
 
 Floats = NDArray[np.float64]
 
@@ -122,7 +123,7 @@ _NOTHING = (np.nan, np.nan, np.nan)
 
 @dataclass
 class _Asking:
-    """A holdout until it refuses; remembers whether every interval contained ``truth``."""
+    """Asks a holdout until it refuses, and remembers whether every interval contained ``truth``."""
 
     holdout: Holdout
     truth: float | None
@@ -236,6 +237,25 @@ class Bands:
             )
             lines.append((int(size), *numbers))
         return lines
+
+
+def bands_of_runs(
+    run: Callable[[int, int], dict[str, list[Vote]]],
+    names: Sequence[str],
+    runs: int,
+    *,
+    workers: Workers,
+    progress: Progress,
+) -> dict[tuple[str, str], Bands]:
+    """The bands of each name and method. ``run(place, number)`` makes one run for the name at this place."""
+    jobs = [(place, number) for place in range(len(names)) for number in range(runs)]
+    votes: dict[tuple[str, str], list[list[Vote]]] = {}
+    for (place, _), votes_by_method in zip(
+        jobs, run_all(run, jobs, workers=workers, progress=progress), strict=True
+    ):
+        for method, votes_of_run in votes_by_method.items():
+            votes.setdefault((names[place], method), []).append(votes_of_run)
+    return {key: Bands.of(votes_of_runs) for key, votes_of_runs in votes.items()}
 
 
 def _mean(values: Floats) -> float | None:

@@ -79,7 +79,7 @@ def interval(values: Floats) -> tuple[float | None, float | None]:
 
 
 def impossible_rows(problem: str, stability: DP | Replicability | None, d: int) -> int | None:
-    """Fewer rows than this are not enough for anybody."""
+    """With fewer rows than this, no algorithm keeps the promise."""
     if stability is None:
         return None
     bound = one_way_marginals_bound if problem == "marginals" else sign_one_way_marginals_bound
@@ -90,9 +90,10 @@ def barriers(folder: Path, *, runs: int, progress: Progress, workers: Workers = 
     """Measure the rows that each promise needs as columns are added, and draw them with the lower bounds."""
     log_rows = measure(runs, progress, workers)
     files = save("barriers", folder, lambda colours: _picture(log_rows, colours))
+    promises = {name: (stability, method) for name, stability, method in ALGORITHMS}
     lines: list[tuple[Any, ...]] = []
     for (problem, name), logs in log_rows.items():
-        stability, method = next((s, m) for n, s, m in ALGORITHMS if n == name)
+        stability, method = promises[name]
         for place, d in enumerate(COLUMNS):
             measured = (logs[:, place].mean(), *interval(logs[:, place]))
             rows = (None if value is None else float(f"{math.exp(value):.4g}") for value in measured)
@@ -215,7 +216,7 @@ def mismatch(apart: Floats, width: float, tangents: Floats | None = None) -> flo
         return float(1.0 - np.prod(1.0 - np.minimum(np.abs(moved), 1.0), axis=1).mean())
     cosine, sine = np.cos(np.pi * moved), np.sin(np.pi * moved)
     # cos(π(e + m))/cos(πe) = cos πm − sin πm tan πe, not positive where the shifted droplet ends. Every pair
-    # meets the errors of several others: all are independent of it.
+    # is combined with the errors of several other pairs, which are independent of it.
     shifts = [sign * sine * np.roll(tangents, k, axis=0) for k in range(_MEETINGS) for sign in (1.0, -1.0)]
     t = 1.0 - float(np.mean([_overlap(cosine - shift) for shift in shifts]))
     return 2.0 * t / (1.0 + t)

@@ -20,10 +20,20 @@ from numpy.typing import NDArray
 
 from holdfast.dependence import BayesianNetwork, Dependence, MarkovChain
 from holdfast.guard import CodeHoldout, ReusableHoldout
-from holdfast.lab._analyst import COLUMNS, Bands, Holdout, PlainHoldout, Sample, Vote, analyse, draw_bands
+from holdfast.lab._analyst import (
+    COLUMNS,
+    Bands,
+    Holdout,
+    PlainHoldout,
+    Sample,
+    Vote,
+    analyse,
+    bands_of_runs,
+    draw_bands,
+)
 from holdfast.lab._figures import FigureTable, Palette, Progress, blank, save
 from holdfast.stability import DP
-from holdfast.workers import Workers, run_all
+from holdfast.workers import Workers
 
 ATTRIBUTES = 500
 SIZES = (1, 5, 11, 21, 31, 51, 75, 101)
@@ -140,14 +150,7 @@ def _run(place: int, run: int) -> dict[str, list[Vote]]:
 
 def correlated(folder: Path, *, runs: int, progress: Progress, workers: Workers = 1) -> FigureTable:
     """The same analyst on a chain of rows and on families, with methods that know it and without."""
-    votes_by: dict[tuple[str, str], list[list[Vote]]] = {}
-    jobs = [(place, run) for place in range(len(CORRELATIONS)) for run in range(runs)]
-    for (place, _), votes_of in zip(
-        jobs, run_all(_run, jobs, workers=workers, progress=progress), strict=True
-    ):
-        for method, votes in votes_of.items():
-            votes_by.setdefault((CORRELATIONS[place], method), []).append(votes)
-    bands = {key: Bands.of(votes) for key, votes in votes_by.items()}
+    bands = bands_of_runs(_run, CORRELATIONS, runs, workers=workers, progress=progress)
     files = save("correlated", folder, lambda colours: _picture(bands, colours))
     table = FigureTable(
         name="correlated",

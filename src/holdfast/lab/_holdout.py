@@ -14,9 +14,19 @@ from typing import Any
 import numpy as np
 
 from holdfast.guard import CodeHoldout, ReusableHoldout
-from holdfast.lab._analyst import COLUMNS, Bands, Holdout, PlainHoldout, Sample, Vote, analyse, draw_bands
+from holdfast.lab._analyst import (
+    COLUMNS,
+    Bands,
+    Holdout,
+    PlainHoldout,
+    Sample,
+    Vote,
+    analyse,
+    bands_of_runs,
+    draw_bands,
+)
 from holdfast.lab._figures import FigureTable, Palette, Progress, blank, save
-from holdfast.workers import Workers, run_all
+from holdfast.workers import Workers
 
 ROWS = ATTRIBUTES = 10_000
 GROUP = 5  # attributes of one group copy a common coin in half of the rows: correlation ¼
@@ -86,14 +96,7 @@ def _run(place: int, run: int) -> dict[str, list[Vote]]:
 
 def holdout(folder: Path, *, runs: int, progress: Progress, workers: Workers = 1) -> FigureTable:
     """Naive reuse, the reusable holdout and the code guard, each with the same analyst on the same data."""
-    all_votes: dict[tuple[str, str], list[list[Vote]]] = {}
-    jobs = [(place, run) for place in range(len(LABELS)) for run in range(runs)]
-    for (place, _), votes_of in zip(
-        jobs, run_all(_run, jobs, workers=workers, progress=progress), strict=True
-    ):
-        for method, votes in votes_of.items():
-            all_votes.setdefault((LABELS[place], method), []).append(votes)
-    bands = {key: Bands.of(votes) for key, votes in all_votes.items()}
+    bands = bands_of_runs(_run, LABELS, runs, workers=workers, progress=progress)
     rows = tuple(
         (label, method, *line)
         for (label, method), band in bands.items()

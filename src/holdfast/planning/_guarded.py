@@ -51,15 +51,15 @@ Floats = npt.NDArray[np.float64]
 # The first questions are computed one by one. After them, a few questions stand for all up to the next one.
 _ONE_BY_ONE = 24
 _PLACES = 60
-# What the prior costs beyond the entropy of normal errors, until it has learned that they are.
+# What the prior costs beyond the entropy of normal errors, until it has learned that errors are normal.
 _LEARNING = 1.0
 _WIDER = np.exp(np.linspace(0.0, 4.0, 161))
 
 
 @dataclass(frozen=True)
 class Parts:
-    """How many rows are protected and how many set aside, the tail of a mean over the former, and the total
-    variation between the two and independent ones."""
+    """The sizes of the protected part and of the training part, the tail of a mean over the protected rows,
+    and the total variation between the two parts and independent ones (``bias``)."""
 
     protected: int
     training: int

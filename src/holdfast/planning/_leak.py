@@ -21,7 +21,7 @@ from holdfast.records import Record
 
 _SOURCE = "description length, docs/theory/planning.md"
 _MOST_DIGITS = 15
-_FINEST = 1e15  # cells: as fine as digits go
+_FINEST = 1e15  # The most cells that are tried: as many as the values of 15 digits.
 
 
 @dataclass(frozen=True, repr=False)

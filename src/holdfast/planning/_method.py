@@ -55,7 +55,7 @@ class Setting:
 
     @property
     def limit(self) -> float:
-        """No answer in [0, 1] is off by more."""
+        """The largest possible error of an answer: 1 if answers lie in [0, 1]."""
         return 1.0 if self.bounded else float("inf")
 
     @property

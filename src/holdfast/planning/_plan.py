@@ -353,7 +353,8 @@ def _entry(method: Method, queries: int, error: float | None, rows: int | None) 
 
 
 def _noted(entries: list[PlanEntry]) -> list[PlanEntry]:
-    """Say beside noise calibrated to concentration what cells promise under the same assumption."""
+    """Add a note to each method with typical noise that promises less than grid-code, which assumes the
+    same."""
     (cells,) = (entry for entry in entries if entry.name == GridCode.name)
     if not cells.valid:
         return entries

@@ -178,7 +178,7 @@ class _Transfer(Method):
     noisy = True
 
     def reason(self) -> str:
-        """Both proofs go row by row."""
+        """Both proofs need independent rows."""
         return "" if self.setting.independent else "The transfer theorems are for independent rows."
 
     def at(self, rows: int, queries: int) -> CertifiedError:
@@ -206,7 +206,7 @@ class Jung(_Transfer):
     tolerance = 1e-5
 
     def rows_for(self, error: float, queries: int) -> int | None:
-        """The estimate's answer, then as few more rows as make it true."""
+        """The rows that the estimate asks for, and a few more until the exact bound keeps the error."""
         rows = search.whole_root(
             lambda n: _jung_estimate(n, queries, self.setting.beta),
             error,
@@ -220,7 +220,7 @@ class Jung(_Transfer):
         return rows
 
     def queries_for(self, error: float, rows: int) -> int:
-        """The estimate's answer, then as few fewer queries as make it true."""
+        """The queries that the estimate allows, less a few until the exact bound keeps the error."""
         queries = search.whole_root(
             lambda k: _jung_estimate(rows, k, self.setting.beta),
             error,
@@ -257,7 +257,7 @@ class TransferGaussian(_Transfer):
         return None if self.reason() else Jung(self.setting)
 
     def rows_for(self, error: float, queries: int) -> int | None:
-        """The fewer of the two; privacy is asked only where it may need fewer."""
+        """The smaller number of the two. The privacy bound is computed only if it may need fewer rows."""
         rows = Information(self.setting).rows_for(error, queries)
         if self.reason() or (rows and _jung_estimate(rows, queries, self.setting.beta) > 1.01 * error):
             return rows
@@ -265,7 +265,7 @@ class TransferGaussian(_Transfer):
         return min((count for count in (rows, rows_by_privacy) if count is not None), default=None)
 
     def queries_for(self, error: float, rows: int) -> int:
-        """The more of the two; privacy is asked only where it may allow more."""
+        """The larger number of the two. The privacy bound is computed only if it may allow more queries."""
         queries = Information(self.setting).queries_for(error, rows)
         if self.reason() or (queries and _jung_estimate(rows, queries, self.setting.beta) > 1.01 * error):
             return queries
@@ -274,7 +274,8 @@ class TransferGaussian(_Transfer):
 
 @lru_cache(maxsize=4096)
 def _jung_estimate(rows: int, queries: int, beta: float) -> float:
-    """The error of ``jung`` by a coarser search with the plain formula for δ: a place, not a promise."""
+    """The error of ``jung`` by a coarser search with the plain formula for δ. It says where to search, and
+    promises nothing."""
     middle = math.log(queries) / 4.0 - math.log(rows) / 2.0
     small = math.log(beta)
 

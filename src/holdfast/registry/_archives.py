@@ -178,10 +178,8 @@ class OpenedArchive:
 def extract(file: Path | BinaryIO, folder: Path, kind: Kind) -> OpenedArchive:
     """Write every file of an archive to a folder. :meth:`OpenedArchive.verified_predicate` then checks that
     they are what was signed."""
-    file_name = getattr(file, "name", "The file") if not isinstance(file, Path) else str(file)
-    not_an_archive = ArchiveError(
-        f"{file_name} is not a {kind.name} of Holdfast, or it was cut. Nothing was restored."
-    )
+    label = getattr(file, "name", "The file") if not isinstance(file, Path) else str(file)
+    damaged = ArchiveError(f"{label} is not a {kind.name} of Holdfast, or it was cut. Nothing was restored.")
     digests: dict[str, str] = {}
     manifest = b""
     try:
@@ -192,7 +190,7 @@ def extract(file: Path | BinaryIO, folder: Path, kind: Kind) -> OpenedArchive:
                 safe = member.isfile() and not name.is_absolute() and ".." not in name.parts
                 if not safe or member.name in digests or manifest:
                     raise ArchiveError(
-                        f"{file_name} is not a {kind.name} of Holdfast: it has a member {member.name!r}."
+                        f"{label} is not a {kind.name} of Holdfast: it has a member {member.name!r}."
                     )
                 content = archive.extractfile(member)
                 assert content is not None
@@ -201,9 +199,9 @@ def extract(file: Path | BinaryIO, folder: Path, kind: Kind) -> OpenedArchive:
                 else:
                     digests[member.name] = _write(folder / name, content)
     except (tarfile.TarError, EOFError):
-        raise not_an_archive from None
+        raise damaged from None
     if not manifest:
-        raise not_an_archive
+        raise damaged
     return OpenedArchive(kind, digests, manifest)
 
 
@@ -312,25 +310,22 @@ class Bundles:
                 ) from None
             heads = _checked_bundle_books(staged / "books", predicate["books"])
             newest = book_name_of(new_name, planned[-1].number)
-            self._administration.record(
-                person, "import", dataset=new_name, sender=sender, goes_on=to is not None
-            )
+            continues = to is not None
+            self._administration.record(person, "import", dataset=new_name, sender=sender, goes_on=continues)
 
             def place() -> None:
-                self._place_books(
-                    staged / "books", former_name, new_name, [epoch.number for epoch in planned]
-                )
-                self._administration.settle_import(person, newest, sender, continues=to is not None)
+                self._place_books(staged / "books", former_name, new_name, planned)
+                self._administration.settle_import(person, newest, sender, continues=continues)
 
             self._datasets.take_in(new_name, policy, planned, place)
-            return Imported(new_name, to is not None, sender, sum(head.sequence for head in heads))
+            return Imported(new_name, continues, sender, sum(head.sequence for head in heads))
 
-    def _place_books(self, staged: Path, former_name: str, new_name: str, numbers: list[int]) -> None:
+    def _place_books(self, staged: Path, former_name: str, new_name: str, epochs: list[Planned]) -> None:
         """Put the books where those of this service are, under their names here. Books that an interrupted
         import has placed stay."""
-        for number in numbers:
-            name = book_name_of(new_name, number)
-            path = (staged / f"{book_name_of(former_name, number)}.holdfast").rename(staged / f"{name}.new")
+        for epoch in epochs:
+            name, former = book_name_of(new_name, epoch.number), book_name_of(former_name, epoch.number)
+            path = (staged / f"{former}.holdfast").rename(staged / f"{name}.new")
             placed, arrived = self._identity(name), _identity(path)
             if placed == arrived:
                 path.unlink()
@@ -477,7 +472,7 @@ def back_up(
             subjects += _add_plain(archive, home, tables)
             subjects.append(add_file(archive, "key", key_file))
             if data:
-                subjects += _add_tables(archive, tables)
+                subjects += [add_file(archive, f"data/{name}", path) for name, path in _members(tables)]
                 left_out += [f"{name} (not in {tables})" for name in _missing_tables(Path(staged), tables)]
             created = int(time.time())
             predicate = {
@@ -575,14 +570,8 @@ def _missing_tables(staged: Path, tables: Path) -> list[str]:
     registered += [source for (source,) in rows_of(boards, "SELECT source FROM boards")]
     files = {source for source in registered if "://" not in source}
     # Earlier versions registered the whole path of a file.
-    present_files = {
-        file_name for name, path in _members(tables) for file_name in (name, str(path.resolve()))
-    }
-    return sorted(files - present_files)
-
-
-def _add_tables(archive: tarfile.TarFile, tables: Path) -> list[dict[str, Any]]:
-    return [add_file(archive, f"data/{name}", path) for name, path in _members(tables)]
+    present = {file for name, path in _members(tables) for file in (name, str(path.resolve()))}
+    return sorted(files - present)
 
 
 def restore(

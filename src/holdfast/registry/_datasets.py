@@ -35,7 +35,7 @@ from holdfast.registry._policy import (
     standing,
     with_terms,
 )
-from holdfast.registry._storage import Broken, Contents, Places, Store, Unknown, adopt, named, require_name
+from holdfast.registry._storage import Broken, Contents, Places, Unknown, adopt, named, require_name
 from holdfast.registry._training_view import column_data
 
 DATASETS_SCHEMA = """
@@ -193,7 +193,7 @@ class Datasets:
     Each dataset has a lock of its own for opening its rows, so nobody waits for the rows of another dataset.
     """
 
-    def __init__(self, home: Path, places: Places, contents: Contents, store: Store | None = None) -> None:
+    def __init__(self, home: Path, places: Places, contents: Contents) -> None:
         self._places, self._contents = places, contents
         self._lock = RLock()  # For what is listed here; never held while rows are opened.
         self._opening: dict[str, RLock] = {}
@@ -201,7 +201,7 @@ class Datasets:
         self._current: set[str] = set()  # The datasets of which every epoch is open.
         self._dropped: list[Dataset] = []  # No longer served, but a question may still be running.
         self._changes = -1
-        self._database = places.store("datasets") if store is None else store
+        self._database = places.store("datasets")
         self._database.make(DATASETS_SCHEMA)
         adopt(self._database, home / "datasets.sqlite", "datasets", ("name", "source", "policy"))
         self._epochs = Epochs(self._database)

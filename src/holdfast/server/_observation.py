@@ -1,7 +1,7 @@
 """Every request, observed once: its id, its line in the log, its numbers in the metrics, its trace.
 
-Observed are the route's template, never the path; the status; and the duration in coarse steps. The content
-of a question shows only in its kind, and protected rows show only in the time it took
+It observes the template of the route (never the path), the status, and the duration in coarse steps. The
+content of a question shows only in its kind, and protected rows show only in the time it took
 (docs/guides/operation.md says what that can reveal).
 
 **Logs** have one line for each event, as JSON or as text. A line has a time in whole seconds: a finer time

@@ -457,7 +457,7 @@ def read_body(model: type[_Body], content: bytes) -> _Body:
         if not isinstance(body, model):
             raise RequestValidationError([body])
         for field, entries in pieces:
-            _owner_of(body, field).__dict__[field].update(entries)
+            _owner_of_mappings(body).__dict__[field].update(entries)
     except Exhausted as limit:
         raise QueryRejected(f"The request could not be read. {limit}", asked=0.0) from None
     return body
@@ -477,19 +477,19 @@ def body_pieces(name: str, content: bytes) -> Iterator[Any]:
         yield {"loc": ("body",), "msg": "This is not valid JSON.", "type": "json_invalid"}
         return
     long_mappings = {
-        field: values for field in _LONG if (values := _owner_of(body, field).__dict__.get(field))
+        field: values for field in _LONG if (values := _owner_of_mappings(body).__dict__.get(field))
     }
     for field, values in long_mappings.items():
         if isinstance(values, dict):
-            _owner_of(body, field).__dict__[field] = {}
+            _owner_of_mappings(body).__dict__[field] = {}
     yield body
     for field, values in long_mappings.items():
         if isinstance(values, dict):
             yield from ((field, entries) for entries in parts_of(values))
 
 
-def _owner_of(body: BaseModel, field: str) -> BaseModel:
-    """The model that holds a long mapping: the results in a request, or the request itself."""
+def _owner_of_mappings(body: BaseModel) -> BaseModel:
+    """The model that holds the long mappings: the results in a request, or the request itself."""
     results = body.__dict__.get("results")
     return results if isinstance(results, BaseModel) else body
 

@@ -81,10 +81,13 @@ def linear_classifier_attack(answer: Answerer, train: Rows, *, kept: int, reach:
             [
                 transcript.ask(
                     AttackQuestion(
-                        partial(_product, j, reach), 0.5, name=f"column {j}", condition=condition(j)
+                        partial(_product, place, reach),
+                        0.5,
+                        name=f"column {place}",
+                        condition=condition(place),
                     )
                 )
-                for j in range(len(in_training))
+                for place in range(len(in_training))
             ]
         )
         answers = reach * (2 * answers - 1)
@@ -92,7 +95,7 @@ def linear_classifier_attack(answer: Answerer, train: Rows, *, kept: int, reach:
             (in_training * answers > 0) & (np.abs(in_training) >= least) & (np.abs(answers) >= least)
         )
         chosen = agreeing[np.argsort(-np.abs(in_training[agreeing]), kind="stable")][:kept]
-        # The training part's first choice decides where signs add up to nothing.
+        # If the signs of a row add up to 0, the first column decides.
         signs = np.sign(in_training[chosen]) * np.where(np.arange(len(chosen)) == 0, 1 + 1e-9, 1.0)
         right = AttackQuestion(
             partial(_right, chosen, signs), 0.5, None, "classifier", partial(_right_condition, chosen, signs)
@@ -113,7 +116,7 @@ def _right(chosen: Any, signs: Floats, rows: Rows) -> Floats:
 
 
 def _right_condition(chosen: Any, signs: Floats, names: Sequence[str]) -> str:
-    score = weighted([names[j] for j in chosen], signs.tolist())
+    score = weighted([names[place] for place in chosen], signs.tolist())
     return f"(({score}) > 0) = ({quoted_column(names[-1])} > 0)"
 
 
