@@ -8,6 +8,16 @@ from urllib.parse import urlencode
 
 from holdfast import errors
 from holdfast.client import Connection, error_of, quoted
+from holdfast.typing import (
+    DatasetReply,
+    ImportedReply,
+    NewTokenReply,
+    PersonReply,
+    PersonRole,
+    ReportRight,
+    StateReply,
+    TermsReply,
+)
 
 __all__ = ["Admin"]
 
@@ -39,19 +49,20 @@ class Admin(Connection):
         """The public key of the service."""
         return str(self._call("GET", "/key")["key"])
 
+    # Any: a dataset that is served has more fields than one that is not.
     def datasets(self) -> list[dict[str, Any]]:
         """The datasets that are served, and then those that are archived or deleted, each with its
         ``state``."""
         served = [{**dataset, "state": "served"} for dataset in self._call("GET", "/datasets")]
         return [*served, *self._call("GET", "/states")]
 
-    def terms(self, dataset: str) -> dict[str, Any]:
+    def terms(self, dataset: str) -> TermsReply:
         """The terms of a dataset that can be changed: ``shares``, ``rate`` and ``report``.
 
         Args:
-            dataset: The dataset, or one of its epochs (people@1).
+            dataset: The name of the dataset, or of one of its epochs (people@1).
         """
-        terms: dict[str, Any] = self._call("GET", f"/datasets/{quoted(dataset)}/terms")
+        terms: TermsReply = self._call("GET", f"/datasets/{quoted(dataset)}/terms")
         return terms
 
     def change_terms(
@@ -60,60 +71,60 @@ class Admin(Connection):
         *,
         shares: dict[str, float | None] | None = None,
         rate: int | None = None,
-        report: str | None = None,
-    ) -> dict[str, Any]:
+        report: ReportRight | None = None,
+    ) -> TermsReply:
         """Change terms of a dataset. The change holds from the next question on. Returns the new terms.
 
         Args:
-            dataset: The dataset, or one of its epochs.
+            dataset: The name of the dataset, or of one of its epochs.
             shares: Person ("team/name") or team to their share of the account; None takes a share away.
                 Shares that are not named stay.
             rate: How many new questions a person may ask in a minute.
             report: Who may give the report that ends the account: "owner" or "analyst".
         """
-        given = {"shares": shares, "rate": rate, "report": report}
-        body = {name: value for name, value in given.items() if value is not None}
-        changed: dict[str, Any] = self._call("PATCH", f"/datasets/{quoted(dataset)}/terms", body)
+        changes = {"shares": shares, "rate": rate, "report": report}
+        body = {name: value for name, value in changes.items() if value is not None}
+        changed: TermsReply = self._call("PATCH", f"/datasets/{quoted(dataset)}/terms", body)
         return changed
 
-    def close_account(self, dataset: str) -> dict[str, Any]:
+    def close_account(self, dataset: str) -> DatasetReply:
         """End an account for good: what was answered stays readable, and nothing new is answered.
 
         Args:
-            dataset: The dataset, or one of its epochs.
+            dataset: The name of the dataset, or of one of its epochs.
         """
-        described: dict[str, Any] = self._call("POST", f"/datasets/{quoted(dataset)}/close")
+        described: DatasetReply = self._call("POST", f"/datasets/{quoted(dataset)}/close")
         return described
 
-    def archive(self, dataset: str) -> dict[str, Any]:
+    def archive(self, dataset: str) -> StateReply:
         """Stop serving a dataset until :meth:`unarchive`. Its account stays as it is. Its rows are not needed
         meanwhile.
 
         Args:
-            dataset: The dataset.
+            dataset: The name of the dataset.
         """
-        state: dict[str, Any] = self._call("POST", f"/datasets/{quoted(dataset)}/archive")
+        state: StateReply = self._call("POST", f"/datasets/{quoted(dataset)}/archive")
         return state
 
-    def unarchive(self, dataset: str) -> dict[str, Any]:
+    def unarchive(self, dataset: str) -> StateReply:
         """Serve an archived dataset again.
 
         Args:
-            dataset: The dataset.
+            dataset: The name of the dataset.
         """
-        state: dict[str, Any] = self._call("POST", f"/datasets/{quoted(dataset)}/unarchive")
+        state: StateReply = self._call("POST", f"/datasets/{quoted(dataset)}/unarchive")
         return state
 
-    def delete(self, dataset: str, *, confirm: str) -> dict[str, Any]:
+    def delete(self, dataset: str, *, confirm: str) -> StateReply:
         """End every account of a dataset and forget it, for good. Its account books stay, and the same rows
         stay refused. Files of rows stay where they are.
 
         Args:
-            dataset: The dataset.
+            dataset: The name of the dataset.
             confirm: The name of the dataset once more.
         """
         query = urlencode({"confirm": confirm})
-        state: dict[str, Any] = self._call("DELETE", f"/datasets/{quoted(dataset)}?{query}")
+        state: StateReply = self._call("DELETE", f"/datasets/{quoted(dataset)}?{query}")
         return state
 
     def export(self, dataset: str, path: str | Path, *, to: str | None = None) -> None:
@@ -123,7 +134,7 @@ class Admin(Connection):
         a service that imports it has a closed account.
 
         Args:
-            dataset: The dataset.
+            dataset: The name of the dataset.
             path: The file to write. It must not exist.
             to: The public key of the service that continues the account. Here the account ends for good.
         """
@@ -137,31 +148,31 @@ class Admin(Connection):
                 target.unlink()
                 raise
 
-    def take_in(self, path: str | Path, *, key: str, name: str | None = None) -> dict[str, Any]:
+    def take_in(self, path: str | Path, *, key: str, name: str | None = None) -> ImportedReply:
         """Import a dataset that another service exported. Its rows must be among the sources of this one.
 
         Returns its ``name``, and whether its account is ``open``: it is if it was handed over to this
         service, and a copy is closed.
 
         Args:
-            path: The file.
+            path: The exported file.
             key: The public key of the service that exported it.
             name: What the dataset is called here (default: as it was).
         """
         query = urlencode({"key": key, "name": name or ""})
         kind = {"Content-Type": "application/x-tar"}
         content = Path(path).read_bytes()
-        imported: dict[str, Any] = self._send("POST", f"/imports?{query}", None, kind, content=content).json()
+        imported: ImportedReply = self._send("POST", f"/imports?{query}", None, kind, content=content).json()
         return imported
 
-    def people(self) -> list[dict[str, Any]]:
+    def people(self) -> list[PersonReply]:
         """Everyone who has or had a token for something that this token reaches, newest first."""
-        people: list[dict[str, Any]] = self._call("GET", "/tokens")
+        people: list[PersonReply] = self._call("GET", "/tokens")
         return people
 
     def issue(
-        self, name: str, *, role: str, team: str = "", dataset: str = "*", days: float = 90
-    ) -> dict[str, Any]:
+        self, name: str, *, role: PersonRole, team: str = "", dataset: str = "*", days: float = 90
+    ) -> NewTokenReply:
         """Give someone a token. Its text is under ``token``, and is shown only this once.
 
         Args:
@@ -172,17 +183,17 @@ class Admin(Connection):
             days: How long it lasts.
         """
         body = {"name": name, "role": role, "team": team, "dataset": dataset, "days": days}
-        issued: dict[str, Any] = self._call("POST", "/tokens", body)
+        issued: NewTokenReply = self._call("POST", "/tokens", body)
         return issued
 
     def change_token(
         self,
         identity: str,
         *,
-        role: str | None = None,
+        role: PersonRole | None = None,
         dataset: str | None = None,
         days: float | None = None,
-    ) -> dict[str, Any]:
+    ) -> PersonReply:
         """Change a token from its next request on. The name and the team stay, because what was spent is
         recorded under them. Returns the token as it is now, without its text.
 
@@ -192,9 +203,9 @@ class Admin(Connection):
             dataset: What it reaches now.
             days: How long it lasts, from now.
         """
-        given = {"role": role, "dataset": dataset, "days": days}
-        body = {name: value for name, value in given.items() if value is not None}
-        changed: dict[str, Any] = self._call("PATCH", f"/tokens/{quoted(identity)}", body)
+        changes = {"role": role, "dataset": dataset, "days": days}
+        body = {name: value for name, value in changes.items() if value is not None}
+        changed: PersonReply = self._call("PATCH", f"/tokens/{quoted(identity)}", body)
         return changed
 
     def revoke(self, identity: str) -> None:
@@ -205,6 +216,7 @@ class Admin(Connection):
         """
         self._send("DELETE", f"/tokens/{quoted(identity)}", None, {})
 
+    # Any: each kind of act has fields of its own.
     def acts(self) -> list[dict[str, Any]]:
         """What owners did, in order: who, when, what, and about which dataset or token. Needs a token that
         reaches everything."""

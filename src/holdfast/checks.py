@@ -10,11 +10,13 @@ import math
 from collections.abc import Iterable
 from functools import lru_cache
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast.errors import InvalidArgument
 
 __all__ = ["choice", "real", "reals", "whole"]
+
+Word = TypeVar("Word", bound=str)
 
 
 @lru_cache(maxsize=256)
@@ -25,7 +27,7 @@ def _bounds(domain: str) -> tuple[float, bool, float, bool]:
 
 
 def _as_float(value: Any) -> float:
-    """NaN for what is no number, and for what no float can hold."""
+    """The value as a float; NaN if it is not a number, or too large for a float."""
     if type(value) is float:
         return value
     # A check for an abstract class takes several times as long as converting a plain number.
@@ -70,8 +72,8 @@ def whole(
     by: str = "",
 ) -> int:
     """Return ``value`` as an int if it is a whole number in range; ``1e6`` counts as whole, ``True`` does
-    not. Unless ``huge`` numbers are meant (keys are), what no float can hold is refused: it would overflow in
-    the formula it is meant for.
+    not. A number that is too large for a float is refused, because it would overflow in formulas. With
+    ``huge`` it is allowed: some numbers, such as keys, are used in no formula.
 
     Args:
         argument: The name of the argument, for the message.
@@ -105,13 +107,15 @@ def reals(values: object, argument: str, domain: str, *, of: str = "", by: str =
     """
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise InvalidArgument(argument, f"a sequence of numbers in {domain}", values, of=of, reference=by)
-    numbers = [real(v, f"{argument}[{i}]", domain, of=of, by=by) for i, v in enumerate(values)]
+    numbers = [
+        real(value, f"{argument}[{place}]", domain, of=of, by=by) for place, value in enumerate(values)
+    ]
     if not numbers:
         raise InvalidArgument(argument, "a sequence with at least one number", values, of=of, reference=by)
     return numbers
 
 
-def choice(value: object, argument: str, options: tuple[str, ...], *, of: str = "", by: str = "") -> str:
+def choice(value: Word, argument: str, options: tuple[str, ...], *, of: str = "", by: str = "") -> Word:
     """Return ``value`` if it is one of the named options.
 
     Args:

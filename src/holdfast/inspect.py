@@ -52,7 +52,7 @@ class Submission:
     submitted, or that the gate did not take.
 
     Args:
-        gate: The gate.
+        gate: The gate that candidates are submitted to.
         name: The candidate's name.
         metric: The score to take from an evaluation. None where there is one.
     """
@@ -93,7 +93,7 @@ class Submission:
         self._lines.append(line)
 
     def _show(self) -> None:
-        """Write what happened in this run below what Inspect shows of it."""
+        """Print the messages about this run, after what Inspect has printed."""
         lines, self._lines = self._lines, []
         for line in lines:
             print(line, file=sys.stderr)

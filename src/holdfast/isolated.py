@@ -1,8 +1,8 @@
 """Work on content from other people, in a process of its own with limits on memory and time.
 
-A file of a few kilobytes can need gigabytes once it is read. A process that reads it under a limit dies
-alone: the caller gets :class:`Exhausted` and continues. To start Python and import pandas for each file would
-take a second, so one small process is started once, imports what readers need, and forks for every job.
+A file of a few kilobytes can need gigabytes once it is read. If that happens, only the process that reads it
+dies: the caller gets :class:`Exhausted` and continues. Starting Python and importing pandas takes a second.
+So one small process is started once, imports what readers need, and forks for every job.
 
 This limits resources. It is no sandbox: the forked process may do what the caller may do.
 """
@@ -61,7 +61,8 @@ def run_isolated(
         function: Where the generator function is: ``"package.module:name"``.
         arguments: What it is called with; must be picklable.
         memory: How many bytes the process may use, besides what it has at the start.
-        seconds: How many seconds of CPU time it may use; after twice as many seconds it is given up.
+        seconds: How many seconds of CPU time it may use. After twice as many seconds of waiting, the caller
+            gives up.
         most_bytes: How many bytes all pieces together may have.
 
     Raises :class:`Exhausted` beyond a limit, and for any error of the function's that is not one of ours.
@@ -96,7 +97,7 @@ def parts_of(values: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The entries of a long mapping, some at a time, as isolated work sends them.
 
     Args:
-        values: The mapping.
+        values: The mapping to cut into pieces.
     """
     entries = iter(values.items())
     while part := dict(islice(entries, _ENTRIES_A_PART)):
@@ -104,7 +105,7 @@ def parts_of(values: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 class _Starter:
-    """The process that forks one for every job, started when it is first needed."""
+    """The process that forks for every job. It is started when it is first needed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -119,7 +120,7 @@ class _Starter:
             with child_end, self._lock:
                 try:
                     socket.send_fds(self._started(), [b"j"], [child_end.fileno()])
-                except OSError:  # It was ended from outside; a new one serves as well.
+                except OSError:  # Somebody ended the process: start another one.
                     self._stop()
                     socket.send_fds(self._started(), [b"j"], [child_end.fileno()])
             yield own_end
@@ -141,7 +142,7 @@ class _Starter:
 
     def _stop(self) -> None:
         if self._control is not None:
-            self._control.close()  # It ends when this end is closed.
+            self._control.close()  # The process ends when this socket is closed.
             self._control = None
         if self._process is not None:
             self._process.wait(timeout=10)
@@ -162,7 +163,7 @@ def serve_forks(descriptor: int) -> None:
     """Fork for every channel that is sent over the socket ``descriptor``, until it is closed."""
     import signal
 
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # Nobody waits for the processes; the system clears up.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # The system removes processes that have ended.
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the caller, and that ends this process.
     with socket.socket(fileno=descriptor) as control:
         for name in _PRELOADED:

@@ -92,7 +92,7 @@ def log_answers(guard: Guard, run_id: str | None = None) -> AnswerLog:
     for free, and call the returned log with it to log it.
 
     Args:
-        guard: The guard.
+        guard: The guard whose answers are logged.
         run_id: The id of an MLflow run. None: the active run.
     """
     return AnswerLog(guard, run_id)
@@ -103,7 +103,7 @@ def metric_name(query: Query | str) -> str:
     that leaves something out, six digits of a digest tell the question from similar ones.
 
     Args:
-        query: The question.
+        query: The question, as a text.
 
     >>> metric_name("share(age > 40)")
     'share age above 40'

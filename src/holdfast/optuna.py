@@ -39,7 +39,7 @@ class GuardedObjective:
 
     Args:
         target: The column to predict.
-        metric: What is measured.
+        metric: The score by its name, for example "accuracy"; see :meth:`holdfast.Guard.score`.
 
     >>> import numpy as np, optuna, pandas as pd
     >>> from sklearn.tree import DecisionTreeClassifier

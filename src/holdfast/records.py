@@ -11,7 +11,7 @@ from typing import Any, Self
 
 __all__ = ["Record", "amount", "framed_html", "html_table", "interval_words", "plain", "show"]
 
-_DIGITS = 3  # of a half-width; what lies below them says nothing
+_DIGITS = 3  # Digits of a half-width that are shown. Finer digits carry no information.
 
 
 # No colour of its own: a notebook is light or dark, and what is shown in it follows. Notebooks set cells to
@@ -36,7 +36,7 @@ def show(value: object) -> str:
     """A number with as many digits as a reader wants, anything else as its ``repr``.
 
     Args:
-        value: The value.
+        value: What is shown.
     """
     return format(value, ".6g") if isinstance(value, float) else repr(value)
 
@@ -45,7 +45,7 @@ def amount(number: float, unit: str) -> str:
     """A number of nats, or of answers or anything else that is counted, in words.
 
     Args:
-        number: The number.
+        number: How many there are.
         unit: What is counted, in the plural.
 
     >>> amount(0.2877, "nats"), amount(1.0, "answers"), amount(100, "answers")
@@ -59,7 +59,7 @@ def interval_words(value: float, low: float, high: float) -> tuple[str, str]:
     """The value and ``[low, high]``, to three digits of the half-width, the ends rounded outward.
 
     Args:
-        value: The value.
+        value: The value of an answer; it lies between ``low`` and ``high``.
 
     >>> interval_words(0.69231, 0.67129, 0.71309)
     ('0.6923', '[0.6712, 0.7131]')
@@ -105,12 +105,12 @@ def plain(value: object) -> Any:
     """Turn records, tuples and mappings into what ``json.dumps`` takes.
 
     Args:
-        value: The value.
+        value: A record, or a collection of records and plain values.
     """
     if value is None or type(value) in (str, int, bool):
         return value
     if type(value) is float:
-        return value if math.isfinite(value) else None  # JSON has no word for it
+        return value if math.isfinite(value) else None  # JSON has neither infinity nor NaN.
     if isinstance(value, Record):
         return value.to_dict()
     if isinstance(value, dict):
@@ -142,8 +142,8 @@ def _compared_names(kind: Any) -> tuple[str, ...]:
 
 
 def _same_values(record: Any, other: object) -> Any:
-    """Whether two records of one class have the same values. A guess that is NaN, which means that there is
-    none, is the same as itself. Dataclasses of Python 3.13 and later would say that it is not."""
+    """Whether two records of one class have the same values. A NaN (a missing guess) equals itself, because
+    tuples compare by identity first. In dataclasses of Python 3.13 and later it would not."""
     if type(other) is not type(record):
         return NotImplemented
     kind: Any = type(record)
@@ -176,12 +176,12 @@ class Record:
         """The record that :meth:`to_dict` wrote. ``converted`` are the fields that are more than plain
         values. Entries that this version does not know are left out, so that a newer service may say more."""
         kind: Any = cls
-        given = {
+        arguments = {
             name: tuple(values[name]) if is_tuple and isinstance(values[name], list) else values[name]
             for name, is_tuple in _fields_that_are_tuples(kind).items()
             if name in values
         }
-        return cls(**{**given, **converted})
+        return cls(**{**arguments, **converted})
 
     def _repr_html_(self) -> str:
         rows = "".join(

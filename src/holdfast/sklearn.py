@@ -18,6 +18,8 @@ from holdfast.scoring import METRICS
 from holdfast.typing import Predictor
 
 if TYPE_CHECKING:
+    import pandas
+
     from holdfast.typing import MetricName, ScoreAllOptions, ScorerOptions
 
 __all__ = ["GuardedScorer", "Selection", "select"]
@@ -34,8 +36,8 @@ class GuardedScorer:
     The account lives in this process, so use ``n_jobs=1`` where the scorer is called.
 
     Args:
-        guard: The guard.
-        metric: What is measured.
+        guard: The guard of the table that models are scored on.
+        metric: The score by its name, for example "accuracy"; see :meth:`holdfast.Guard.score`.
         target: The column to predict. None: the only column that the model was not fitted on.
         options: As in :meth:`holdfast.Guard.score`, without ``guess``.
 
@@ -85,13 +87,13 @@ class GuardedScorer:
         if self.target is not None:
             return self.target
         features = set(getattr(estimator, "feature_names_in_", ()))
-        others = [column for column in self.guard.schema if column not in features]
-        if not features or len(others) != 1:
-            given = "was not fitted on named columns" if not features else f"does not use {others}"
+        unused_columns = [column for column in self.guard.schema if column not in features]
+        if not features or len(unused_columns) != 1:
+            reason = "was not fitted on named columns" if not features else f"does not use {unused_columns}"
             raise InvalidArgument(
-                "target", f"the name of the column to predict: the model {given}", None, of="GuardedScorer"
+                "target", f"the name of the column to predict: the model {reason}", None, of="GuardedScorer"
             )
-        return str(others[0])
+        return str(unused_columns[0])
 
     def _guess(self, estimator: Any, rows: Any, target: Any) -> float | None:
         """The model's score on rows that it was not fitted on, where scikit-learn gives them."""
@@ -107,10 +109,9 @@ class GuardedScorer:
             "mse": metrics.mean_squared_error,
             "r2": metrics.r2_score,
         }
-        # Other metrics have a guess of their own, by cross-validation.
-        return (
-            float(scorers[self.metric](target, estimator.predict(rows))) if self.metric in scorers else None
-        )
+        if self.metric not in scorers:
+            return None  # The guard makes its own guess, by cross-validation.
+        return float(scorers[self.metric](target, estimator.predict(rows)))
 
     def __getstate__(self) -> Any:
         raise TypeError(
@@ -136,7 +137,7 @@ class Selection(Record):
         best: The name of the best model.
         score: The answer for the best model.
         answers: The answer for each model.
-        metric: What is measured.
+        metric: The score by its name, for example "accuracy"; see :meth:`holdfast.Guard.score`.
         model: The best model.
     """
 
@@ -149,14 +150,14 @@ class Selection(Record):
     @property
     def also_possible(self) -> tuple[str, ...]:
         """The other models whose interval overlaps the winner's."""
-        own = self.score
+        winner = self.score
         return tuple(
             name
             for name, answer in self.answers.items()
-            if name != self.best and answer.low <= own.high and answer.high >= own.low
+            if name != self.best and answer.low <= winner.high and answer.high >= winner.low
         )
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pandas.DataFrame:
         """The scores as a pandas data frame, best first."""
         try:
             import pandas
@@ -193,19 +194,19 @@ def select(
     Guarantee: that of :class:`Selection`.
 
     Args:
-        guard: The guard.
-        metric: What is measured.
+        guard: The guard of the table that models are scored on.
+        metric: The score by its name, for example "accuracy"; see :meth:`holdfast.Guard.score`.
     """
     from sklearn.base import clone
     from sklearn.exceptions import NotFittedError
     from sklearn.utils.validation import check_is_fitted
 
-    named = dict(estimators) if isinstance(estimators, Mapping) else _named(estimators)
-    if not named:
+    models = dict(estimators) if isinstance(estimators, Mapping) else _by_name(estimators)
+    if not models:
         raise InvalidArgument("estimators", "at least one model", estimators, of="select")
     train = guard.training_rows()
     fitted = {}
-    for name, model in named.items():
+    for name, model in models.items():
         try:
             check_is_fitted(model)
             fitted[name] = model
@@ -216,25 +217,20 @@ def select(
                 list(features) if features is not None else [column for column in train if column != target]
             )
             fitted[name] = clone(model).fit(train[columns], train[target])
-    answers = dict(
-        zip(
-            fitted,
-            guard.score_all(
-                list(fitted.values()), target=target, metric=metric, names=list(fitted), **options
-            ),
-            strict=True,
-        )
+    scores = guard.score_all(
+        list(fitted.values()), target=target, metric=metric, names=list(fitted), **options
     )
+    answers = dict(zip(fitted, scores, strict=True))
     better = min if METRICS[metric].loss else max
     best = better(answers, key=lambda name: answers[name].value)
     return Selection(best, answers[best], answers, metric, fitted[best])
 
 
-def _named(estimators: Sequence[Any]) -> dict[str, Any]:
-    named: dict[str, Any] = {}
+def _by_name(estimators: Sequence[Any]) -> dict[str, Any]:
+    models: dict[str, Any] = {}
     for model in estimators:
         name, number = type(model).__name__, 2
-        while name in named:
+        while name in models:
             name, number = f"{type(model).__name__} {number}", number + 1
-        named[name] = model
-    return named
+        models[name] = model
+    return models

@@ -1,15 +1,15 @@
 """Many independent jobs: in order, in processes, or on a cluster, with the same results wherever they run.
 
-``workers`` is everywhere one of
+Every ``workers`` argument is one of
 
 * a whole number: so many processes of this machine, by joblib (1: no process but this one),
 * an executor of ``concurrent.futures``, which you close yourself,
 * a ``dask.distributed.Client``,
 * the module ``ray`` after ``ray.init()``.
 
-A job carries everything it depends on, its randomness too (a seed or a branch of a tape of its own), so that
-its result cannot depend on where, when or beside what it runs. The one thing out of reach is a linear algebra
-library that adds in another order when it has another number of threads; ``OMP_NUM_THREADS`` settles that.
+A job carries everything it depends on, also its randomness: a seed, or a branch of a tape of its own. So its
+result does not depend on where or when it runs, or on other jobs. There is one exception: a linear algebra
+library may add in another order if it has another number of threads. Set ``OMP_NUM_THREADS`` to prevent this.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ Job = tuple[Any, ...]
 Bundle = dict[int, Job]
 Finished = Generator[dict[int, Any], None, None]
 
-# Jobs are handed out in bundles: enough of them to share the work evenly, few enough to cost nothing, and
-# each small enough that little is lost when the machine stops.
+# Jobs are sent in bundles: enough bundles to share the work evenly, few enough to cost almost nothing, and
+# each so small that little is lost when the machine stops.
 _BUNDLES_A_WORKER = 8
 _LARGEST_BUNDLE = 64
-_UNKNOWN = 8
+_UNKNOWN_COUNT = 8
 _PATIENCE = 0.1
 
 
 def checked(workers: Workers, *, of: str) -> Workers:
-    """``workers`` if somebody of that kind can work.
+    """``workers``, after a check that jobs can run there.
 
     Args:
         of: The function that the message names.
@@ -71,8 +71,8 @@ def checked(workers: Workers, *, of: str) -> Workers:
         raise InvalidArgument("workers", "the module ray after ray.init()", workers, of=of)
     try:
         return checks.whole(workers, "workers", of=of)
-    except InvalidArgument as wrong:
-        expected = f"{wrong.expected}, an executor, a Dask client or the module ray"
+    except InvalidArgument as refusal:
+        expected = f"{refusal.expected}, an executor, a Dask client or the module ray"
         raise InvalidArgument("workers", expected, workers, of=of) from None
 
 
@@ -97,12 +97,12 @@ def run_all(
     """
     results: dict[int, Any] = {}
     with (
-        progress_meter(progress, len(jobs), label) as tell,
+        progress_meter(progress, len(jobs), label) as report,
         closing(as_finished(task, jobs, workers=workers)) as finished,
     ):
         for bundle in finished:
             results.update(bundle)
-            tell(len(bundle))
+            report(len(bundle))
     return [results[place] for place in range(len(jobs))]
 
 
@@ -111,27 +111,27 @@ def as_finished(
 ) -> Finished:
     """The results by the place of their job, some at a time, as they are finished.
 
-    Nobody is given more than ``at_once`` jobs before the next are handed out: 1 for jobs that take long.
-    An error in a job ends everything and is raised here; what was not begun is not begun any more. The same
-    holds when the iterator is closed, as it is by Ctrl-C.
+    A worker gets at most ``at_once`` jobs at a time; use 1 for jobs that take long. An error in a job is
+    raised here, and no further job is started. No further job is started either when the iterator is closed,
+    for example by Ctrl-C.
 
     Args:
         task: Called with the arguments of a job.
         jobs: The arguments of each job.
         workers: A whole number, an executor, a Dask client or the module ``ray``.
     """
-    hands = _hands(workers)
-    size = max(1, min(at_once, len(jobs) // (_BUNDLES_A_WORKER * hands)))
+    worker_count = _worker_count(workers)
+    size = max(1, min(at_once, len(jobs) // (_BUNDLES_A_WORKER * worker_count)))
     bundles = [
         dict(enumerate(jobs[begin : begin + size], start=begin)) for begin in range(0, len(jobs), size)
     ]
     if isinstance(workers, int) and (workers == 1 or len(jobs) < 2):
         return _here(task, bundles)
-    travels = _travels(task, of_its_own=False)
+    can_be_sent = _can_be_sent(task, generators_allowed=False)
     if _is_ray(workers):
         return _by_ray(workers, task, bundles)
     if isinstance(workers, int):
-        if travels and _travels(bundles[0], of_its_own=True):
+        if can_be_sent and _can_be_sent(bundles[0], generators_allowed=True):
             return _by_joblib(workers, task, bundles)
         return _by_threads(workers, task, bundles)
     if isinstance(workers, Executor):
@@ -145,14 +145,14 @@ def _work(task: Task, bundle: Bundle) -> dict[int, Any]:
 
 
 def _here(task: Task, bundles: list[Bundle]) -> Finished:
-    """One after another; slow jobs are reported one by one."""
+    """One job after another in this process. Results of slow jobs are given one by one."""
     for bundle in bundles:
-        results, begun = {}, time.monotonic()
+        results, started = {}, time.monotonic()
         for place, job in bundle.items():
             results[place] = task(*job)
-            if time.monotonic() - begun > _PATIENCE:
+            if time.monotonic() - started > _PATIENCE:
                 yield results
-                results, begun = {}, time.monotonic()
+                results, started = {}, time.monotonic()
         if results:
             yield results
 
@@ -160,7 +160,7 @@ def _here(task: Task, bundles: list[Bundle]) -> Finished:
 def _by_joblib(workers: int, task: Task, bundles: list[Bundle]) -> Finished:
     from joblib import Parallel, delayed
 
-    # Large arrays are lent to the processes: a job that writes into its own writes into a copy.
+    # The processes share the memory of large arrays. A job that writes into such an array writes into a copy.
     pool = Parallel(workers, backend="loky", return_as="generator_unordered", mmap_mode="c", batch_size=1)
     with closing(pool(delayed(_work)(task, bundle) for bundle in bundles)) as finished:
         yield from finished
@@ -182,23 +182,23 @@ def _by_executor(pool: Executor, task: Any, bundles: list[Bundle]) -> Finished:
 
 
 def _by_ray(ray: Any, task: Task, bundles: list[Bundle]) -> Finished:
-    sent, work = ray.put(task), ray.remote(_work)
-    waiting = [work.remote(sent, bundle) for bundle in bundles]
+    sent_task, work = ray.put(task), ray.remote(_work)
+    pending = [work.remote(sent_task, bundle) for bundle in bundles]
     try:
-        while waiting:
-            (first,), waiting = ray.wait(waiting)
+        while pending:
+            (finished,), pending = ray.wait(pending)
             try:
-                result = ray.get(first)
-            except ray.exceptions.RayTaskError as failed:
-                raise getattr(failed, "cause", None) or failed from None
+                result = ray.get(finished)
+            except ray.exceptions.RayTaskError as failure:
+                raise getattr(failure, "cause", None) or failure from None
             yield result
     finally:
-        for reference in waiting:
+        for reference in pending:
             ray.cancel(reference)
 
 
 def _is_dask(workers: object) -> TypeGuard[DaskClient]:
-    """Whether it is a client of Dask, which is loaded already if it is."""
+    """Whether it is a client of Dask. If it is, Dask is already imported."""
     distributed = sys.modules.get("distributed")
     return distributed is not None and isinstance(workers, distributed.Client)
 
@@ -207,22 +207,23 @@ def _is_ray(workers: object) -> TypeGuard[ModuleType]:
     return workers is not None and workers is sys.modules.get("ray")
 
 
-def _hands(workers: Workers) -> int:
-    """How many work at the same time, as far as that is known."""
+def _worker_count(workers: Workers) -> int:
+    """How many workers there are, as far as that is known."""
     if isinstance(workers, int):
         return workers
     if _is_dask(workers):
         return max(1, sum(int(threads) for threads in workers.nthreads().values()))
     if _is_ray(workers):
         return max(1, int(workers.cluster_resources().get("CPU", 1)))
-    return _UNKNOWN
+    return _UNKNOWN_COUNT
 
 
-def _travels(sent: Any, *, of_its_own: bool) -> bool:
-    """Whether another process can be given this: lambdas and closures can, an open connection cannot.
+def _can_be_sent(thing: Any, *, generators_allowed: bool) -> bool:
+    """Whether an object can be sent to another process. Lambdas and closures can; an open connection cannot.
 
-    What is sent only once must hold no generator: it would begin at the same state in every process, and the
-    same draws would be mistaken for new ones. A job may have one of its own.
+    An object that is sent to every process must not hold a random generator: the generator would start in the
+    same state everywhere, so the same draws would count as independent ones. With ``generators_allowed``, as
+    for a single job, it may hold one.
     """
     import random
 
@@ -231,15 +232,15 @@ def _travels(sent: Any, *, of_its_own: bool) -> bool:
 
     generators = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)
 
-    class Look(cloudpickle.Pickler):  # type: ignore[misc]
-        def reducer_override(self, inside: Any) -> Any:
-            if isinstance(inside, generators) and not of_its_own:
-                raise _GeneratorInside(type(inside).__name__)
-            return super().reducer_override(inside)
+    class Inspector(cloudpickle.Pickler):  # type: ignore[misc]
+        def reducer_override(self, part: Any) -> Any:
+            if isinstance(part, generators) and not generators_allowed:
+                raise _HoldsGenerator(type(part).__name__)
+            return super().reducer_override(part)
 
     try:
-        Look(_Nowhere()).dump(sent)
-    except _GeneratorInside as generator:
+        Inspector(_Discard()).dump(thing)
+    except _HoldsGenerator as generator:
         raise InvalidArgument(
             "workers",
             f"1 for a function that holds a random generator of its own (a {generator}). A function that "
@@ -251,22 +252,22 @@ def _travels(sent: Any, *, of_its_own: bool) -> bool:
     return True
 
 
-class _Nowhere:
-    """A file that keeps nothing."""
+class _Discard:
+    """A file that discards what is written to it."""
 
     def write(self, data: Any) -> None:
-        """Forget it."""
+        """Discard ``data``."""
 
 
-class _GeneratorInside(Exception):
-    """Found one; the message is its kind."""
+class _HoldsGenerator(Exception):
+    """The object holds a random generator. The message is the class of the generator."""
 
 
 @contextmanager
 def progress_meter(
     progress: Progress, total: int, label: str, *, done: int = 0
 ) -> Iterator[Callable[[int], None]]:
-    """What to call with the number of jobs just finished; ``done`` were finished before.
+    """A function to call with the number of jobs that have just finished. ``done`` jobs finished before.
 
     Args:
         progress: True for a bar, or a function of (done, total).
@@ -277,15 +278,15 @@ def progress_meter(
         yield lambda count: None
         return
     if progress is not True:
-        finished, report = done, progress
+        finished, callback = done, progress
 
-        def tell(count: int) -> None:
+        def count_finished(count: int) -> None:
             nonlocal finished
             finished += count
-            report(finished, total)
+            callback(finished, total)
 
-        tell(0)
-        yield tell
+        count_finished(0)
+        yield count_finished
         return
     # rich is slow to load, and only a progress bar needs it.
     from rich.console import Console

@@ -140,7 +140,7 @@ def test_a_submission_that_fails_is_charged_once_and_stops_no_other(place, tmp_p
 def test_a_kept_submission_that_would_be_refused_now_is_left_out_and_costs_nothing(place, monkeypatch):
     board = opened(place)
     with monkeypatch.context() as before:  # Kept when the door was open to everything.
-        before.setattr(type(board._predictions), "_fitting", lambda self, values: values)
+        before.setattr(type(board._predictions), "_checked_values", lambda self, values: values)
         words = board.take_in(pd.DataFrame({"id": LABELS["id"], "prediction": "yes"}), by="eve")
     good = board.take_in(next(submissions(right=0.8)), by="ann")
     told = board.score_all([words, "0" * 32, good])

@@ -141,7 +141,7 @@ def test_prices_after_other_submissions_of_a_batch_sum_to_at_most_one(monkeypatc
     board, prepared = whole(), []
     strategy = board._strategy
     key = board.take_in(first(0.7))
-    question = board._member(board._taken_in(key)).question
+    question = board._member(board._kept_submission(key)).question
     ready = strategy.prepare(question, board._session.account)
     for reached in (None, 0, 3, ready.most_steps):
         best = replace(ready.best, reached=reached)

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from holdfast.cli.account import Given, opened_account
+from holdfast.cli.account import AccountOptions, opened_account
 from holdfast.cli.serve import LocalAccount
 from holdfast.errors import HoldfastError
 
@@ -52,13 +52,17 @@ def test_a_token_in_the_environment_does_not_matter_to_a_table(holdfast, people,
 def test_an_account_on_other_terms_is_refused_at_every_call(people, tmp_path):
     place = tmp_path / "people.csv.holdfast"
     for _ in range(2):
-        account = LocalAccount(lambda: opened_account("people.csv", place, (), Given.of(confidence=0.9)))
+        account = LocalAccount(
+            lambda: opened_account("people.csv", place, (), AccountOptions.of(confidence=0.9))
+        )
         assert account.guard() is account.guard()
         account.close()
-    account = LocalAccount(lambda: opened_account("people.csv", place, (), Given.of(confidence=0.95)))
+    account = LocalAccount(
+        lambda: opened_account("people.csv", place, (), AccountOptions.of(confidence=0.95))
+    )
     for _ in range(2):
         with pytest.raises(HoldfastError, match=r"was opened with --confidence 0\.9"):
             account.guard()
-    after = LocalAccount(lambda: opened_account("people.csv", None, ("earlier.csv",), Given()))
+    after = LocalAccount(lambda: opened_account("people.csv", None, ("earlier.csv",), AccountOptions()))
     with pytest.raises(HoldfastError, match="leave out --no-ledger"):
         after.guard()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -122,7 +123,13 @@ def test_a_witness_shows_a_book_that_went_back(signed, holdfast, tmp_path):
     shutil.copy("book", tmp_path / "books" / "people.holdfast")
     witness = str(tmp_path / "witness.jsonl")
     Witness(witness, tmp_path / "books", signed).note()
-    assert holdfast("verify", "book", "--witness", witness)[0] == 0
+    status, out, _ = holdfast("verify", "book", "--witness", witness)
+    assert status == 0
+    assert "Checkpoints of the witness that match: 1." in out
+    Path("empty.jsonl").touch()
+    status, out, _ = holdfast("verify", "book", "--witness", "empty.jsonl")
+    assert status == 0
+    assert "The witness saw nothing of a book that is checked here." in " ".join(out.split())
     now, older = Book("book"), Book("older")
     for event in list(now.events())[:3]:
         older.append(event.kind, event.body, after=event.sequence - 1, subject=event.subject)

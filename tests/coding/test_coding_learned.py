@@ -70,7 +70,7 @@ def test_a_prior_that_is_not_normalised_is_seen():
 def test_farther_places_are_more_expensive_and_both_sides_cost_the_same(history, place, half_cell):
     prior = after(history)
     assert prior.price(place + 1, half_cell) >= prior.price(place, half_cell) - 1e-9
-    assert prior.dearest_up_to(place, half_cell) >= prior.price(0, half_cell)
+    assert prior.highest_price_up_to(place, half_cell) >= prior.price(0, half_cell)
     assert prior.price(-place, half_cell) == prior.price(place, half_cell)
 
 
@@ -83,7 +83,7 @@ def test_no_price_exceeds_the_reserved_one_whatever_is_learned_in_between(
     for seen, width in meanwhile:
         later = later.after(seen, width)
     price = later.elsewhere_price() if place is None else later.price(place, half_cell)
-    assert price <= prior.dearest(place, half_cell, others=len(meanwhile))
+    assert price <= prior.highest_price(place, half_cell, others=len(meanwhile))
 
 
 @pytest.mark.parametrize("scale", [0.35, 1.0, 3.0, 40.0])

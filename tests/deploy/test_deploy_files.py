@@ -155,6 +155,14 @@ def test_every_container_is_somebody_has_a_check_and_time_to_stop(compose):
     assert grace > Policy().seconds + float(flag(compose, "drain"))
 
 
+def test_no_log_grows_until_the_disk_is_full(compose):
+    """Docker keeps everything that a container ever wrote, unless it is told otherwise."""
+    for name, service in compose["services"].items():
+        options = service["logging"]["options"]
+        assert service["logging"]["driver"] == "json-file", name
+        assert int(options["max-size"].removesuffix("m")) * int(options["max-file"]) <= 1_000
+
+
 def test_the_proxy_may_have_the_capability_of_its_program(compose):
     # The image of Caddy gives its program this capability. Where it is dropped, the kernel does not start it:
     # "exec /usr/bin/caddy: operation not permitted".

@@ -56,7 +56,8 @@ def test_a_key_that_repeats_means_clusters(rng, tmp_path, kind):
     wide, narrow = (guard.share("ill = 1", guess=0.5).half_width for guard in (clustered, single))
     assert wide > 2 * narrow
     assert clustered.rows % VISITS == 0
-    with pytest.raises(QueryRejected, match=r"'person' repeats: 10,000 rows have 400.*25 rows.*independent"):
+    refusal = r"'person' repeats: 10,000 rows have 400.*25 rows.*independent.*make them clusters by 'person';"
+    with pytest.raises(QueryRejected, match=refusal):
         Guard(rows, split_by="person", dependence=Independent(PEOPLE * VISITS))
 
 

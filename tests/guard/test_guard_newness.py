@@ -385,14 +385,14 @@ def test_an_epoch_of_an_earlier_version_continues_and_says_what_was_not_compared
     certificate names the others."""
     from holdfast.guard import _opening
 
-    def as_before(after, account, agreed):
-        link = after.announce(agreed)
-        session = _opening._session(after.book, account, agreed, link)
-        after.opened()
-        return after.book, session, link
+    def as_before(following, account, agreed):
+        link = following.announce(agreed)
+        session = _opening._session(following.book, account, agreed, link)
+        following.record_opening()
+        return following.book, session, link
 
     with monkeypatch.context() as change:
-        change.setattr(_opening, "_open_after", as_before)
+        change.setattr(_opening, "_open_next", as_before)
         chain = Chain(rng, close=True, ledger=tmp_path / "book.holdfast")
     assert "opened by an earlier version" in str(chain.guards[1].certificate)
     for name in BROUGHT[:6]:  # A closed account's rows are its successor's training part.

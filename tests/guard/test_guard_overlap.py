@@ -10,7 +10,7 @@ import pytest
 from scipy import special, stats
 
 from holdfast.guard import _earlier
-from holdfast.guard._earlier import MISTAKEN, Sketch, commonest_share, numbered_again, telling
+from holdfast.guard._earlier import MISTAKEN, Sketch, commonest_share, identifies_table, numbered_rows_repeat
 
 
 def digests(values):
@@ -131,15 +131,15 @@ KINDS = ("unlike", "as many values as rows", "few values", "a long tail")
 def test_independent_tables_are_accepted(rng, kind):
     for _ in range(40):
         old, new = (Sketch.of(digests(table)) for table in _tables(rng, kind, int(rng.integers(50, 3_000))))
-        assert not old.again_in(new)
-        assert not old.sampled(200).again_in(new)
+        assert not old.occurs_in(new)
+        assert not old.sampled(200).occurs_in(new)
 
 
 def test_tables_of_other_laws_that_share_few_rows_are_accepted(rng):
     """One law draws each of 1,000 rows about once, the other has them all among many more."""
     for _ in range(20):
         old, new = rng.integers(0, 1_000, 1_000), rng.integers(0, 3_000, 9_000)
-        assert not Sketch.of(digests(old)).again_in(Sketch.of(digests(new)))
+        assert not Sketch.of(digests(old)).occurs_in(Sketch.of(digests(new)))
 
 
 def test_a_looser_limit_would_refuse_honest_tables(rng, monkeypatch):
@@ -147,7 +147,7 @@ def test_a_looser_limit_would_refuse_honest_tables(rng, monkeypatch):
     pairs."""
     monkeypatch.setattr(_earlier, "MISTAKEN", 1e6)
     old, new = (Sketch.of(digests(rng.integers(0, 1_000, 1_000))) for _ in range(2))
-    assert old.again_in(new)
+    assert old.occurs_in(new)
 
 
 @pytest.mark.parametrize("share", [0.12, 0.3, 1.0])
@@ -159,8 +159,8 @@ def test_copies_are_found_from_a_tenth_of_the_smaller_table_on(rng, kind, share)
     old = np.where(rng.random(rows) < 0.9, unlike, tail)
     copied = rng.permutation(old)[: int(share * rows)]
     new = np.concatenate([copied, rng.integers(0, 2**62, rows - len(copied))])
-    assert Sketch.of(digests(old)).again_in(Sketch.of(digests(new)))
-    assert Sketch.of(digests(new)).again_in(Sketch.of(digests(old)))
+    assert Sketch.of(digests(old)).occurs_in(Sketch.of(digests(new)))
+    assert Sketch.of(digests(new)).occurs_in(Sketch.of(digests(old)))
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_a_sample_finds_copies_in_large_tables(rng, old_rows, copied, fresh):
     new = np.concatenate([rng.permutation(old)[:copied], rng.integers(0, 2**62, fresh)])
     kept = Sketch.of(digests(old)).sampled()
     assert abs(len(kept.digests) - 8_192) < 500
-    assert kept.again_in(Sketch.of(digests(new)))
+    assert kept.occurs_in(Sketch.of(digests(new)))
 
 
 def test_a_sample_is_chosen_by_the_number_of_rows_alone(rng):
@@ -187,21 +187,21 @@ def test_numbered_tables_are_compared_by_what_their_numbers_do_not_say(rng):
     number = np.arange(rows)
     tables = [Sketch.of(digests(2 * number + value)) for value in values]
     shares = tuple(commonest_share(digests(value)) for value in values)
-    assert not numbered_again(*tables, shares)
-    assert numbered_again(tables[0], tables[0], (shares[0],) * 2)
-    assert not numbered_again(tables[0], tables[0], (0.999, 0.999))
+    assert not numbered_rows_repeat(*tables, shares)
+    assert numbered_rows_repeat(tables[0], tables[0], (shares[0],) * 2)
+    assert not numbered_rows_repeat(tables[0], tables[0], (0.999, 0.999))
 
 
 def test_the_order_of_rows_identifies_a_table_only_if_chance_hardly_ever_gives_it(rng):
-    assert telling(digests(rng.integers(0, 2, 60)))
-    assert not telling(digests(rng.integers(0, 2, 25)))
-    assert not telling(digests(np.zeros(10_000)))
+    assert identifies_table(digests(rng.integers(0, 2, 60)))
+    assert not identifies_table(digests(rng.integers(0, 2, 25)))
+    assert not identifies_table(digests(np.zeros(10_000)))
     rare = np.arange(1_000) % 500 == 0
-    assert not telling(digests(rare))
+    assert not identifies_table(digests(rare))
     # Exactly: no law gives this sequence more than exp(−rows·entropy), and its own gives that.
     counts = np.array([30, 20, 10])
     sequence = np.repeat(np.arange(3), counts)
     own = math.exp(float((counts * np.log(counts / 60)).sum()))
     for law in ([0.5, 1 / 3, 1 / 6], [0.4, 0.4, 0.2], [0.98, 0.01, 0.01]):
         assert math.prod(np.array(law)[sequence]) <= own * (1 + 1e-9)
-    assert telling(digests(sequence)) == (own <= MISTAKEN)
+    assert identifies_table(digests(sequence)) == (own <= MISTAKEN)

@@ -9,7 +9,7 @@ import public_parameters
 import pytest
 
 # Lower these when the figure falls; never raise them.
-MOST_ANY = 2
+MOST_ANY = 1
 MOST_UNDOCUMENTED = 0
 # Names whose docstrings name every parameter.
 DESCRIBED = (

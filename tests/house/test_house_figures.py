@@ -49,12 +49,24 @@ def test_figures_are_counted(tmp_path):
     assert counted["files"] == 4
     assert counted["short private modules with one importer"] == 1
     assert counted["private names that cross a border"] == 1
-    assert counted["public parameters"] == 3
-    assert counted["public parameters of type Any"] == 1
-    assert counted["public parameters that no docstring names"] == 2
     assert counted["locals with empty names"] == 1
     assert counted["long sentences in docstrings"] == 0
     assert counted["test files that import private names"] == 1
+
+
+@pytest.mark.more
+def test_the_parameters_of_another_tree_are_counted_by_another_process(tmp_path):
+    source = tmp_path / "src" / "holdfast"
+    source.mkdir(parents=True)
+    (source / "__init__.py").write_text(
+        "from holdfast._asking import ask\nfrom typing import Any\n__all__ = ['ask']\n"
+    )
+    (source / "_asking.py").write_text("def ask(text: str, more: 'Any'):\n    'Ask ``text``.'\n")
+    assert HOUSE["door"](source) == {
+        "public parameters": 2,
+        "public parameters of type Any": 1,
+        "public parameters that no docstring names": 1,
+    }
 
 
 def test_long_sentences_are_seen_in_docstrings_and_messages(tmp_path):

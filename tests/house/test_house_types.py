@@ -63,7 +63,40 @@ reveal_type(holdfast.dependence.MarkovChain([[0.9, 0.1], [0.2, 0.8]], n=5))
 reveal_type(holdfast.dependence.Clusters([3, 4, 5]))
 reveal_type(holdfast.replicable.Tape("study"))
 reveal_type(holdfast.reductions.dp_replicability(holdfast.stability.DP(0.1), n=10_000))
+reveal_type(holdfast.dependence.GaussianRows([[1.0, 0.2], [0.2, 1.0]]))
+reveal_type(holdfast.dependence.fit({"x": [0, 1]}, columns="x"))
+reveal_type(holdfast.stability.convert(holdfast.stability.DP(0.1), "max-information", n=9, beta=0.1).bits)
+reveal_type(holdfast.stability.convert(holdfast.stability.DP(0.1), holdfast.stability.Replicability).rho)
+reveal_type(holdfast.mechanisms.laplace(1.0, 0.5))
+reveal_type(holdfast.mechanisms.select_mode(["oak", "elm"], 1.0, 1e-6))
+tape = holdfast.replicable.Tape("study")
+reveal_type(holdfast.replicable.mean([0.5], accuracy=0.1, rho=0.1, beta=0.05, tape=tape).value)
+reveal_type(holdfast.replicable.heavy_hitters(["oak"], threshold=0.3, rho=0.1, beta=0.05, tape=tape).value)
+reveal_type(holdfast.replicable.choose([[0.0]], accuracy=0.1, rho=0.1, beta=0.05, tape=tape).value)
+client = Client("http://localhost", "token")
+reveal_type(client.me()["role"])
+reveal_type(client.describe()["columns"])
+reveal_type(client.board("churn")["standing"][0]["low"])
+reveal_type(client.gate("agent")["text"])
+reveal_type(Gate(None, incumbent={"a": 1}).status()["needed_gain"])
+reveal_type(guard.schema)
+any_result: holdfast.replicable.Result
 Guard(table, confidnce=3)  # error: call-arg
+guard.mean("x", bounds="trian")  # error: arg-type
+Gate(None, incumbent={"a": "high"})  # error: dict-item
+plan(queries=10, confidence=0.95, rows=9, promise="al")  # error: arg-type
+plan(queries=10, confidence=0.95, rows=9).method("kode")  # error: arg-type
+holdfast.dependence.fit({"x": [0, 1]}, columns="x", order="bick")  # error: call-overload
+holdfast.stability.DP(0.1).compose(3, method="advancd")  # error: arg-type
+holdfast.stability.convert(holdfast.stability.DP(0.1), "max-info", n=9, beta=0.1)  # error: call-overload
+holdfast.stability.explain(holdfast.stability.DP(0.1), "replicable", rows=9)  # error: call-arg
+holdfast.mechanisms.Noise.of("laplce", 1.0)  # error: arg-type
+holdfast.replicable.sample_size("meen", rho=0.1)  # error: arg-type
+holdfast.replicable.sample_size("mean", acuracy=0.1, rho=0.1, beta=0.05)  # error: call-arg
+client.register_board("churn", "labels.csv", target="y", metrc="brier")  # error: call-arg
+client.register_gate("agent", "scores.csv", promise="famly")  # error: arg-type
+client.me()["roll"]  # error: typeddict-item
+holdfast.admin.Admin("http://localhost", "token").issue("ann", role="analist")  # error: arg-type
 Guard(table, confidence="high")  # error: arg-type
 Guard(table, strategy="kode")  # error: arg-type
 Guard(table, promise="some")  # error: arg-type

@@ -46,13 +46,13 @@ def script(tmp_path):
     return path
 
 
-def outsider(script, *arguments):
+def outsider(script, *arguments, options=()):
     """Run a script where Holdfast cannot be imported."""
     command = (
         "import runpy, sys; sys.modules['holdfast'] = None; del sys.argv[0]; runpy.run_path(sys.argv[0])"
     )
     return subprocess.run(
-        [sys.executable, "-I", "-c", command, str(script), *map(str, arguments)],
+        [sys.executable, "-I", *options, "-c", command, str(script), *map(str, arguments)],
         capture_output=True,
         text=True,
     )
@@ -78,6 +78,10 @@ def test_the_script_refuses_another_key_a_changed_payload_and_a_changed_line(sto
     (folder / "export.jsonl").write_text(text.replace("x > 0.5", "x > 0.6", 1))
     done = outsider(script, folder / "envelope.json", key.public, folder / "export.jsonl")
     assert re.search(r"line \d was changed", done.stderr)
+    # Python leaves assertions out with -O, or if PYTHONOPTIMIZE is set.
+    done = outsider(script, folder / "envelope.json", key.public, folder / "export.jsonl", options=("-O",))
+    assert done.returncode != 0
+    assert "unchanged" not in done.stdout
 
 
 def test_openssl_verifies_the_signature(story):

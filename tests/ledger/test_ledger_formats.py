@@ -10,7 +10,7 @@ import pytest
 
 from holdfast import Guard
 from holdfast.errors import HoldfastError
-from holdfast.ledger import FORMATS, Book, BookError, Entry, Step, export, migrate, verify
+from holdfast.ledger import FORMATS, Book, BookError, Entry, FormatStep, export, migrate, verify
 
 # What this version reads and writes, and the steps it has.
 OWN = {name: option.default for name, option in inspect.signature(migrate).parameters.items()}
@@ -26,7 +26,7 @@ def _renamed(event):
     return Entry(event.kind, body, event.subject, event.request)
 
 
-STEP = Step(OLD, "acts have remarks instead of notes", _renamed)
+STEP = FormatStep(OLD, "acts have remarks instead of notes", _renamed)
 NEXT = {"steps": (STEP,), "current": NEW, "readable": frozenset({NEW})}
 
 
@@ -106,7 +106,7 @@ def test_a_step_that_loses_money_is_refused(path):
 
     before = path.read_bytes()
     with pytest.raises(BookError, match=r"Nothing was changed|is not whole"):
-        migrate(path, **{**NEXT, "steps": (Step(OLD, "cheaper", cheaper),)})
+        migrate(path, **{**NEXT, "steps": (FormatStep(OLD, "cheaper", cheaper),)})
     assert path.read_bytes() == before
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
+import tracemalloc
 
 import pytest
 
@@ -92,6 +94,68 @@ def test_a_torn_last_line_is_left_out_and_anything_else_is_refused(tmp_path, key
     path.write_text(json.dumps({"book": "x"}) + "\n")
     with pytest.raises(HoldfastError, match=r"Line 1 of .* is not a checkpoint"):
         read_witness(path)
+    book.close()
+
+
+def test_a_checkpoint_that_did_not_fit_on_the_disk_is_written_later(tmp_path, key, monkeypatch):
+    """A full disk takes a part of what is written, and reports no error. The book may never grow again."""
+    (tmp_path / "books").mkdir()
+    book = Book(tmp_path / "books" / "a.holdfast", key=key)
+    grow(book, 3)
+    path = tmp_path / "witness.jsonl"
+    witness = Witness(path, tmp_path / "books", key)
+    write = os.write
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", lambda descriptor, content: write(descriptor, content[:100]))
+        with pytest.raises(OSError, match="No space left"):
+            witness.note()
+    assert read_witness(path) == []
+    assert witness.note() == 1
+    assert [seen.sequence for seen in read_witness(path)] == [3]
+    book.close()
+
+
+def test_a_book_that_was_restored_from_an_old_backup_is_seen_again(tmp_path, key):
+    """Otherwise nothing would be seen of it until it has more lines than it ever had."""
+    (tmp_path / "books").mkdir()
+    place = tmp_path / "books" / "a.holdfast"
+    book = Book(place, key=key)
+    grow(book, 2)
+    book.close()
+    old = place.read_bytes()
+    book = Book(place, key=key)
+    grow(book, 5, after=2)
+    path = tmp_path / "witness.jsonl"
+    witness = Witness(path, tmp_path / "books", key)
+    assert witness.note() == 1
+    book.close()
+    place.write_bytes(old)
+    for beside in tmp_path.glob("books/*-wal"):
+        beside.unlink()
+    assert witness.note() == 1
+    assert Witness(path, tmp_path / "books", key).note() == 0
+    book = Book(place, key=key)
+    grow(book, 1, after=2)
+    assert witness.note() == 1
+    assert [seen.sequence for seen in read_witness(path)] == [7, 2, 3]
+    assert [problem.kind for problem in problems(book, path, key, tmp_path)] == ["cut"]
+    book.close()
+
+
+def test_a_start_needs_no_memory_for_the_years_in_the_file(tmp_path, key):
+    (tmp_path / "books").mkdir()
+    book = Book(tmp_path / "books" / "a.holdfast", key=key)
+    grow(book, 1)
+    path = tmp_path / "witness.jsonl"
+    Witness(path, tmp_path / "books", key).note()
+    path.write_text(path.read_text() * 20_000)
+    size = path.stat().st_size
+    tracemalloc.start()
+    try:
+        assert Witness(path, tmp_path / "books", key).note() == 0
+        assert tracemalloc.get_traced_memory()[1] < size / 4
+    finally:
+        tracemalloc.stop()
     book.close()
 
 

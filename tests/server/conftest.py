@@ -91,6 +91,16 @@ def allowed_owner(set_up, tmp_path, postgres):
 @pytest.fixture
 def database(postgres):
     """The URL of a fresh database: a service keeps its tokens and its key's name with its books."""
+    yield from fresh_database(postgres)
+
+
+@pytest.fixture
+def other_database(postgres):
+    """The URL of another fresh database."""
+    yield from fresh_database(postgres)
+
+
+def fresh_database(postgres):
     name = f"books_{secrets.token_hex(6)}"
     with psycopg.connect(postgres, autocommit=True) as server:
         server.execute(f"CREATE DATABASE {name}")

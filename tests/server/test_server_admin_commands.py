@@ -52,6 +52,10 @@ def test_terms(admin):
     assert json.loads(admin("terms", "people", "--json")[1])["rate"] == 60
     for wrong in (["--share", "blue"], ["--share", "=5"], ["--share", "blue=much"], ["--rate", "0"]):
         assert admin("terms", "people", *wrong)[0] == 2, wrong
+    for share in ("nan", "inf"):
+        status, _, err = admin("terms", "people", "--share", f"blue={share}")
+        assert (status, err.startswith("holdfast: ")) == (2, True), share
+        assert "not finite" in err
 
 
 def test_people(admin, said):

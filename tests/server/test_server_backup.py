@@ -6,6 +6,8 @@ import json
 import secrets
 import shutil
 import stat
+import subprocess
+import sys
 import tarfile
 import threading
 from urllib.parse import urlsplit
@@ -13,7 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 from server_operated import operated, run
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, InvalidArgument
 from holdfast.ledger import Book, Receipt, SigningKey, export, read_heads, verify
 from holdfast.server import Policy, Service, back_up, restore
 from waiting import wait_until
@@ -229,6 +231,28 @@ def test_a_damaged_book_is_not_saved_as_if_it_were_whole(home, tmp_path):
     assert not (tmp_path / "saved.tar").exists()
 
 
+def test_a_full_disk_is_named_and_nothing_is_left_behind(home, tmp_path):
+    """A limit on the size of files, as a disk that is almost full."""
+    file = saved(home, tmp_path)
+    place = tmp_path / "full"
+    place.mkdir()
+    limited = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2); "
+        "from holdfast.cli import main; main(sys.argv[2:])"
+    )
+    for limit in (4_000, 30_000):
+        for command in (
+            ("backup", str(home), str(place / "b.tar")),
+            ("restore", str(file), str(place / "h")),
+        ):
+            given = [sys.executable, "-c", limited, str(limit), *command]
+            done = subprocess.run(given, capture_output=True, text=True)
+            assert done.returncode == 2, (command, done.stdout, done.stderr)
+            assert done.stderr.startswith("holdfast: "), done.stderr
+            assert "Traceback" not in done.stderr
+            assert list(place.iterdir()) == []
+
+
 def test_tables_may_be_left_out_and_lie_elsewhere(home, tmp_path):
     tables = tmp_path / "tables"
     shutil.move(home / "data", tables)
@@ -243,6 +267,31 @@ def test_tables_may_be_left_out_and_lie_elsewhere(home, tmp_path):
         "people.csv",
         "y.csv",
     ]
+
+
+@pytest.mark.parametrize("into", ["files", "postgresql"])
+def test_no_rows_get_a_second_account_by_a_restore(set_up, tmp_path, database, other_database, into):
+    """Not those of a deleted or an archived dataset either: no start opens these."""
+    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
+    (home / "data").mkdir(parents=True)
+    for name in ("other.parquet", "people.csv"):
+        shutil.copy(set_up / "data" / name, home / "data")
+    service = Service(home, books=database)
+    owner = service.tokens.issue("olga", role="owner")[1]
+    service.datasets.register("people", "people.csv", Policy(error=0.08))
+    service.datasets.register("other", "other.parquet", Policy())
+    service.administration.archive(owner, "people")
+    service.administration.delete(owner, "other", confirm="other")
+    back_up(home, tmp_path / "saved.tar", books=database)
+    service.close()
+    books = other_database if into == "postgresql" else None
+    restore(tmp_path / "saved.tar", elsewhere, books=books)
+    for _ in range(2):
+        service = Service(elsewhere, books=books)
+        for source in ("people.csv", "other.parquet"):
+            with pytest.raises(InvalidArgument, match="rows that are not registered yet"):
+                service.datasets.register("again", source, Policy())
+        service.close()
 
 
 def test_tables_that_are_not_found_are_listed(home, tmp_path):

@@ -88,7 +88,7 @@ def test_a_blind_phase_is_one_batch_and_its_end_can_be_repeated(boards):
 def test_one_bad_submission_from_before_does_not_hold_up_the_others(boards, monkeypatch):
     """The door used to be open to any kind of prediction, and what was kept then may wait still."""
     with monkeypatch.context() as before:
-        before.setattr(Predictions, "_fitting", lambda self, values: values)
+        before.setattr(Predictions, "_checked_values", lambda self, values: values)
         boards.submit("dark", person("eve"), predictions(0.7).assign(prediction="yes"))
     fill(boards)
     assert [entry.by for entry in boards.unblind("dark")] == ["/eve"]

@@ -85,6 +85,9 @@ def test_predictions_that_are_an_expression_are_scored(client):
     # Both intervals hold the same truth; their cells depend on what was asked before.
     assert misses.low <= 1 - hits.low
     assert 1 - hits.high <= misses.high
+    for wrong in ("train", {"x": (0, 1)}, (0, 1, 2)):
+        with pytest.raises(InvalidArgument, match="bounds"):
+            client.score("0.5", target=target, metric="brier", bounds=wrong)
     brier = client.score("0.5", target=target, metric="brier", guess=0.25)
     assert brier.low <= 0.25 <= brier.high
     with pytest.raises(InvalidArgument, match="metric"):

@@ -17,7 +17,7 @@ import pytest
 from mcp import StdioServerParameters
 
 import holdfast
-from holdfast.cli.account import Given, beside, opened_account
+from holdfast.cli.account import AccountOptions, beside, opened_account
 from holdfast.cli.serve import LocalAccount
 from holdfast.guard import Guard
 from holdfast.ledger import Book
@@ -308,7 +308,7 @@ def test_data_that_disappear_leave_the_account_as_it_was(tools, folder):
     (folder / "people.csv").unlink()
     (again,) = talk(tools, ("ask", {"question": "share(age > 40)"}))
     assert again == answer
-    account = LocalAccount(lambda: opened_account("people.csv", beside("people.csv"), (), Given()))
+    account = LocalAccount(lambda: opened_account("people.csv", beside("people.csv"), (), AccountOptions()))
     refused, status = talk(
         make_local_tools(account.guard), ("ask", {"question": "share(age > 40)"}), ("status", {})
     )
@@ -325,7 +325,7 @@ def test_data_that_disappear_leave_the_account_as_it_was(tools, folder):
 def test_an_account_that_the_system_cannot_open_is_reported(people, folder):
     (folder / "nobody").write_text("no folder")
     place = folder / "nobody" / "account"
-    account = LocalAccount(lambda: opened_account("people.csv", place, (), Given()))
+    account = LocalAccount(lambda: opened_account("people.csv", place, (), AccountOptions()))
     (refused,) = talk(make_local_tools(account.guard), ("status", {}))
     account.close()
     assert refused["refused"]

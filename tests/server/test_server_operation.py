@@ -9,6 +9,7 @@ import math
 import re
 import shutil
 import signal
+import socket
 import warnings
 from pathlib import Path
 from threading import Event
@@ -180,6 +181,54 @@ def test_every_reply_has_a_request_id_and_a_token_is_not_used_as_one(running):
     ids = {reply.headers["X-Request-Id"] for reply in replies}
     assert len(ids) == len(replies)
     assert running.call("GET", "/live", headers={"X-Request-Id": token}).headers["X-Request-Id"] != token
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "DELETE", "OPTIONS", "TRACE"])
+def test_no_browser_keeps_a_reply_or_guesses_its_type(running, method):
+    """Whatever the address, the method and the status; only the files of the page may be asked for again."""
+    addresses = set(running.client.get("/openapi.json").json()["paths"])
+    addresses = {address.replace("{name}", "nobody").replace("{identity}", "none") for address in addresses}
+    page = {"/", "/page.js", "/page.css", "/openapi.json"}
+    statuses = set()
+    for address in addresses | page | {"/nowhere", "/favicon.ico", "/v1", "/v1/sign-in/back", "/%00"}:
+        for token in (None, running.tokens["analyst"]):
+            headers = {"Authorization": f"Bearer {token}"} if token else {}
+            content = b"{}" if method == "POST" else None
+            reply = running.client.request(method, address, headers=headers, content=content)
+            kept = "no-cache" if address in page and reply.status_code == 200 else "no-store"
+            asked = f"{method} {address} {reply.status_code}"
+            assert reply.headers.get("X-Content-Type-Options") == "nosniff", asked
+            assert reply.headers.get("Cache-Control") == kept, asked
+            statuses.add(reply.status_code)
+    assert statuses >= {401, 405 if method != "GET" else 404}
+
+
+def test_an_unexpected_error_is_not_kept_either(service, monkeypatch):
+    monkeypatch.setattr(service.tokens, "holder", lambda secret: 1 / 0)
+    with TestClient(create_app(service), raise_server_exceptions=False) as client:
+        reply = client.get("/v1/me", headers={"Authorization": "Bearer hf_unknown"})
+    assert reply.status_code == 500
+    assert reply.headers["Cache-Control"] == "no-store"
+    assert reply.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_what_is_not_http_fills_no_log(running):
+    """Anybody can send it without a token, so a line for each would let anybody fill the disk."""
+    place = httpx.URL(running.url)
+    upgrade = b"GET /v1/live HTTP/1.1\r\nHost: h\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n"
+    for sent in (b"no http\r\n\r\n", b"GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", upgrade):
+        with socket.create_connection((place.host, place.port), timeout=10) as connection:
+            connection.sendall(sent)
+            reply = b""
+            while block := connection.recv(4096):
+                reply += block
+        assert reply.startswith(b"HTTP/1.1 200" if sent == upgrade else b"HTTP/1.1 400")
+        assert b"nosniff" in reply
+        assert b"no-store" in reply
+    running.call("GET", "/live", headers={"X-Request-Id": "after-garbage"})
+    wait_until(lambda: "after-garbage" in running.log.read_text())
+    events = [line["event"] for line in running.lines() if line["logger"].startswith("uvicorn")]
+    assert not [event for event in events if re.search("Invalid HTTP|upgrade|WebSocket", event)]
 
 
 def test_the_log_has_a_line_for_every_request_and_no_value(running):

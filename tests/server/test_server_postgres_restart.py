@@ -15,7 +15,7 @@ import pytest
 
 from holdfast import Guard
 from holdfast.errors import DatabaseAway, QueryRejected
-from holdfast.ledger import Book, BookError, Database
+from holdfast.ledger import Book, BookError, PostgresDatabase
 from holdfast.registry import StoreError
 from holdfast.server import Policy, Service
 from waiting import wait_until
@@ -112,7 +112,7 @@ def test_a_restart_under_load_loses_nothing_and_pays_nothing_twice(cluster, tmp_
 
 
 def test_a_database_that_is_away_is_named_in_plain_words(cluster, tmp_path, monkeypatch):
-    monkeypatch.setattr(Database.run, "__kwdefaults__", {"patience": 1.0})
+    monkeypatch.setattr(PostgresDatabase.run, "__kwdefaults__", {"patience": 1.0})
     service = Service(tmp_path, books=cluster.get_uri())
     control(cluster, "-m", "fast", "stop")
     with pytest.raises(StoreError, match=r"written \(the database does not answer\)\. Look"):
@@ -141,7 +141,7 @@ def test_a_line_whose_fate_is_unknown_is_looked_up_before_it_is_sent_again(clust
                 self._connection.execute("SELECT 1")
             return done
 
-    database, run = book._lines._database, Database.run
+    database, run = book._lines._database, PostgresDatabase.run
     database.run = lambda work, **options: run(database, lambda one: work(Losing(one)), **options)
     book.append("open", {"n": 1}, after=0)
     assert lost == {"after": 0, "before": 0}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import typing
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,8 +12,11 @@ from server_caller import Caller
 from server_replies import every_reply
 from starlette.testclient import TestClient
 
+import holdfast.typing
 from holdfast.server import Policy, Service, create_app
 
+# What the client says it receives. Without "Reply", its name is that of the schema in /openapi.json.
+RECORDS = [name for name in holdfast.typing.__all__ if name.endswith("Reply")]
 NEVER_SENT = {("POST", "/v1/datasets"), ("POST", "/v1/imports")}
 FILES = {
     ("GET", "/v1/administration/ledger"),
@@ -116,3 +121,23 @@ def test_a_reply_that_is_not_as_described_is_noticed(replies, change):
     answer = next(reply for method, where, reply in found if where == path)
     assert faults(description, schema, answer) == []
     assert faults(description, schema, {**answer, **change}) != []
+
+
+JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_a_record_of_the_client_has_the_fields_of_the_reply(replies, name):
+    schema = replies[0]["components"]["schemas"][name.removesuffix("Reply")]
+    record = getattr(holdfast.typing, name)
+    hints = typing.get_type_hints(record)
+    assert set(hints) == set(schema["properties"])
+    in_full = typing.get_type_hints(record, include_extras=True)
+    required = {field for field, hint in in_full.items() if typing.get_origin(hint) is not typing.NotRequired}
+    assert required == set(schema["required"])
+    for field, hint in hints.items():
+        described = schema["properties"][field].get("anyOf", [schema["properties"][field]])
+        kinds = typing.get_args(hint) if type(None) in typing.get_args(hint) else (hint,)
+        assert ({"type": "null"} in described) == (type(None) in kinds), field
+        plain = {JSON_TYPES[kind] for kind in kinds if kind in JSON_TYPES}
+        assert plain == {kind.get("type") for kind in described} & set(JSON_TYPES.values()), field

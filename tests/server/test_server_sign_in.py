@@ -9,9 +9,11 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from urllib.parse import parse_qs, urlsplit
 
+import anyio
 import httpx
 import pytest
 from joserfc import jwt
@@ -19,6 +21,7 @@ from joserfc.jwk import RSAKey
 
 from holdfast.errors import HoldfastError, InvalidArgument
 from holdfast.registry import COOKIE, Refused, SignIn
+from holdfast.registry._sign_in import Provider
 from holdfast.server import Service, create_app
 
 URL = "http://127.0.0.1:8344"
@@ -189,6 +192,50 @@ class TestByProvider:
         assert cookie.has_nonstandard_attr("HttpOnly")
         assert cookie.get_nonstandard_attr("SameSite").lower() == "strict"
 
+    @pytest.mark.parametrize("other", ['prefs={"a":1}', "x,y=1", "flag", "a b=1"])
+    async def test_cookies_of_other_programs_do_no_harm(self, serving, provider, other):
+        """Another program at the same name can set cookies that Python's own parser stops at."""
+        known(provider, "ann", groups=["analysts"])
+        browser = Browser(serving[1])
+        headers = {"Cookie": f"{other}; {COOKIE}=unknown"}
+        assert (await browser.service.get("/v1/me", headers=headers)).status_code == 401
+        await browser.sign_in(provider, "ann")
+        headers = {"Cookie": f"{other}; {COOKIE}={browser.service.cookies[COOKIE]}"}
+        browser.service.cookies.clear()
+        assert (await browser.service.get("/v1/me", headers=headers)).json()["name"] == "ann"
+
+    async def test_a_provider_that_hangs_holds_up_nobody_else(self, serving, monkeypatch):
+        """Anybody may begin a sign-in. So a hundred of them leave the threads to those who ask."""
+        service, transport = serving
+        over, waited = threading.Event(), []
+
+        def hang(address):
+            waited.append(address)
+            over.wait(30)
+            raise httpx.ReadTimeout("no answer")
+
+        monkeypatch.setattr(service.sign_in.provider, "_get", hang)
+        monkeypatch.setattr("holdfast.registry._sign_in._AWAY_SECONDS", 600.0)
+        owner = service.tokens.issue("olga", role="owner")[0]
+        token = {"Authorization": f"Bearer {owner}"}
+        browser = Browser(transport)
+        async with anyio.create_task_group() as group:
+            replies = []
+
+            async def begin():
+                replies.append((await browser.service.get("/v1/sign-in/start")).status_code)
+
+            for _ in range(120):
+                group.start_soon(begin)
+            with anyio.move_on_after(20):
+                while not waited:
+                    await anyio.sleep(0.01)
+                listed = await browser.service.get("/v1/datasets", headers=token)
+            over.set()
+        assert listed.status_code == 200
+        assert replies == [503] * 120
+        assert len(waited) == 1  # The others are told at once, and do not wait one after the other.
+
     async def test_signing_out_and_being_put_out(self, serving, provider):
         known(provider, "ann", groups=["analysts"])
         service, transport = serving
@@ -272,10 +319,25 @@ def test_an_answer_that_is_not_the_providers_is_refused(serving, monkeypatch, ch
     monkeypatch.setattr(provider, "_get", lambda url: known_keys if "jwks" in url else get(url))
     with pytest.raises(Refused):
         provider._checked(forged.token, "n")
-    assert provider._known()[1] is not None
+    assert provider._addresses_and_keys()[1] is not None
     if signed:
         good = jwt.encode({"alg": "RS256"}, {**_claims(honest.token, honest.key)}, forged.key)
         assert provider._checked(good, "n")["sub"] == "ann"
+
+
+@pytest.mark.parametrize("written", ["https://id.example/town", "https://id.example/town/"])
+@pytest.mark.parametrize("called", ["https://id.example/town", "https://id.example/town/"])
+def test_an_issuer_may_end_with_a_slash(serving, monkeypatch, written, called):
+    """Auth0 and Authentik call themselves so; the file may say it either way."""
+    provider = Provider.of({"issuer": written, "client_id": "holdfast", "url": URL})
+    honest = Forged(provider, iss=called)
+    other = Forged(provider, iss="https://id.example/other/")
+    keys = {"keys": [honest.key.as_dict(private=False)]}
+    facts = {"issuer": called, "jwks_uri": "https://id.example/jwks"}
+    monkeypatch.setattr(provider, "_get", lambda url: keys if "jwks" in url else facts)
+    assert provider._checked(honest.token, "n")["sub"] == "ann"
+    with pytest.raises(Refused):
+        provider._checked(jwt.encode({"alg": "RS256"}, _claims(other.token, other.key), honest.key), "n")
 
 
 def _claims(token, key):
@@ -310,6 +372,20 @@ async def test_a_proxy_is_believed_by_its_secret_only(serving):
 
 
 @pytest.mark.anyio
+async def test_what_a_proxy_passes_on_needs_the_page_to_change_something(serving):
+    """A browser sends the proxy's cookies also when another site makes it post a form here."""
+    service, transport = serving
+    said = {"X-Forwarded-User": "kim", "X-Forwarded-Groups": "keepers", "X-Holdfast-Proxy": PROXY_SECRET}
+    async with httpx.AsyncClient(transport=transport, base_url=URL, headers=said) as client:
+        form = {"Origin": "https://evil.example", "Content-Type": "text/plain"}
+        assert (await client.post("/v1/datasets/other/close", headers=form)).status_code == 403
+        assert not service.datasets.get("other").guard.closed
+        assert (await client.get("/v1/datasets/other")).status_code == 200
+        page = {"X-Holdfast": "page"}
+        assert (await client.post("/v1/datasets/other/close", headers=page)).status_code == 200
+
+
+@pytest.mark.anyio
 async def test_the_share_of_each_rule_is_that_of_its_own_team(serving):
     """Otherwise a person in two groups would not be bound by the share of the second one's team."""
     service, transport = serving
@@ -319,6 +395,7 @@ async def test_the_share_of_each_rule_is_that_of_its_own_team(serving):
         "X-Forwarded-User": "bob",
         "X-Forwarded-Groups": "analysts, lab",
         "X-Holdfast-Proxy": PROXY_SECRET,
+        "X-Holdfast": "page",
     }
     async with httpx.AsyncClient(transport=transport, base_url=URL, headers=headers) as client:
         refused = await client.post("/v1/datasets/other/questions", json={"query": "share(x > 0.5)"})

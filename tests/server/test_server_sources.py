@@ -357,7 +357,7 @@ def test_tokens_on_a_full_disk_are_a_clean_problem(service, owner, monkeypatch):
         refused = owner("POST", "/tokens", {"name": "eve", "role": "analyst"})
     assert refused.status_code == 503
     assert refused.json()["type"] == "urn:holdfast:service-store"
-    assert "Look at the disk" in refused.json()["detail"]
+    assert "Check the disk" in refused.json()["detail"]
     assert service.tokens.all() == issued
 
 

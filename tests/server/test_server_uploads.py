@@ -95,7 +95,7 @@ def test_predictions_are_the_same_wherever_they_are_read(kind, text):
         written = table.to_csv(index=False) if kind == "text/csv" else json.dumps(table.to_dict("list"))
         content = written.encode()
     apart = read_predictions(kind, content, ids=50_000, text=text)
-    (together,) = _requests.table_pieces(kind, content, 60_000, text, whole=True)
+    (together,) = _requests.table_pieces(kind, content, 60_000, text, at_once=True)
     pd.testing.assert_frame_equal(apart, together)
     assert list(apart["prediction"]) == list(values) or kind == "application/json"
     with pytest.raises(QueryRejected, match="more than 10,000 rows"):

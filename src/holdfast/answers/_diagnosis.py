@@ -8,11 +8,15 @@ import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.answers._plot import GREY, RED, notebook_figure
 from holdfast.errors import MissingExtra
 from holdfast.records import Record, framed_html, html_table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 # A correlation below this can be real, but changes an interval little.
 MATTERS = 0.1
@@ -164,7 +168,7 @@ class Diagnosis(Record):
         )
         return framed_html(sentences, *drawn)
 
-    def plot(self) -> Any:
+    def plot(self) -> Figure:
         """Draw the autocorrelation of the columns that stand out, and the groups that resemble each other;
         returns the figure. Needs the extra ``plots``."""
         return _plot(self)
@@ -273,14 +277,14 @@ def _unseen(names: Sequence[str]) -> tuple[str, ...]:
     return (f"{len(names):,} {which} not looked at: {_listed(names)}. Ask about one: diagnose(question).",)
 
 
-def _plot(diagnosis: Diagnosis) -> Any:
+def _plot(diagnosis: Diagnosis) -> Figure:
     """Draw how alike rows are by their distance in the table and, if there are groups, inside groups."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
         raise MissingExtra("plots", what="diagnosis.plot()") from None
     panels = [draw for draw, drawn in _DIAGNOSED if getattr(diagnosis, drawn)]
-    figure = notebook_figure()(figsize=(9, 1.0 + 3.2 * max(1, len(panels))), layout="constrained")
+    figure: Figure = notebook_figure()(figsize=(9, 1.0 + 3.2 * max(1, len(panels))), layout="constrained")
     axes = figure.subplots(max(1, len(panels)), 1, squeeze=False)[:, 0]
     for draw, axis in zip(panels, axes, strict=False):
         draw(axis, diagnosis)

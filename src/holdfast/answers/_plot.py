@@ -9,13 +9,17 @@ import io
 import math
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from holdfast.answers._answer import Answer, Left
 from holdfast.errors import MissingExtra
 from holdfast.records import amount, framed_html, html_table, interval_words
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 # A long history is shown from its end; guard.history has the rest.
 _LATEST = 20
@@ -70,7 +74,7 @@ def account_html(answers: Sequence[Answer], left: Left, *, spent: str, rows: int
     )
 
 
-def plot_answers(answers: Sequence[Answer], left: str = "") -> Any:
+def plot_answers(answers: Sequence[Answer], left: str = "") -> Figure:
     """Draw what was released as a forest plot: a line for each answer, with its question and its numbers.
 
     Answers of one order of magnitude share a panel. Below the panels are what was spent and, in words,
@@ -85,7 +89,7 @@ def plot_answers(answers: Sequence[Answer], left: str = "") -> Any:
     heights = [max(0.8, line * len(members) + 0.4) for members in panels]
     words = textwrap.wrap(left, 110)
     tall = sum(heights) + 1.9 + 0.2 * len(words)
-    figure = notebook_figure()(figsize=(9, tall), layout="constrained")
+    figure: Figure = notebook_figure()(figsize=(9, tall), layout="constrained")
     axes = figure.subplots(len(panels) + 1, 1, squeeze=False, height_ratios=[*heights, 1.1])[:, 0]
     for axis, members in zip(axes, panels, strict=False):
         _draw(axis, answers, members, font=min(9.0, 60 * line))
@@ -136,7 +140,7 @@ def _add_legend(axis: Any, answers: Sequence[Answer]) -> None:
         )
 
 
-def notebook_figure() -> Any:
+def notebook_figure() -> type[Figure]:
     """A figure that a notebook shows without pyplot and without ``%matplotlib``."""
     from matplotlib.figure import Figure
 
@@ -146,7 +150,8 @@ def notebook_figure() -> Any:
             self.savefig(picture, format="png", dpi=110)
             return picture.getvalue()
 
-    return NotebookFigure
+    figure_type: type[Figure] = NotebookFigure
+    return figure_type
 
 
 def _line_height(answers: int) -> float:

@@ -6,7 +6,7 @@ import html
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from holdfast.answers._answer import Answer, question_from
 from holdfast.errors import MissingExtra
 from holdfast.intervals import Interval
 from holdfast.records import Record, framed_html, html_table, interval_words
+
+if TYPE_CHECKING:
+    import pandas
 
 
 def group_label(value: Any) -> str:
@@ -73,7 +76,7 @@ class Table(Record):
         """All answers, in order."""
         return tuple(row.answer for row in self.rows if row.answer is not None)
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pandas.DataFrame:
         """The table as a pandas data frame."""
         try:
             import pandas
@@ -186,7 +189,7 @@ class Curve(Record):
             rows.append(GroupAnswer((f"({edges[place]:g}, {edges[place + 1]:g}]",), answer))
         return Table(query, ("between",), tuple(rows))
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pandas.DataFrame:
         """The curve as a pandas data frame."""
         try:
             import pandas

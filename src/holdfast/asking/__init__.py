@@ -27,6 +27,6 @@ from holdfast.asking._records import Interrupted as Interrupted
 from holdfast.asking._records import OtherTerms as OtherTerms
 from holdfast.asking._records import Released as Released
 from holdfast.asking._records import Settled as Settled
-from holdfast.asking._records import blocks_in as blocks_in
-from holdfast.asking._records import share_in as share_in
+from holdfast.asking._records import allows_blocks as allows_blocks
+from holdfast.asking._records import recorded_training_share as recorded_training_share
 from holdfast.asking._session import Session as Session

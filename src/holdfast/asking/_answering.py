@@ -97,16 +97,16 @@ class AccountState:
         """The refusal of a question that failed on the protected rows: it has a price, or it closes the
         account."""
         cost, unit = self._strategy.cost(nats), self._strategy.unit
-        rest = f"That it failed cost {amount(cost, unit)}. Try it on guard.train first."
+        consequence = f"That it failed cost {amount(cost, unit)}. Try it on guard.train first."
         if self._strategy.failure_closes:
-            rest = (
+            consequence = (
                 "This strategy has no price for a failure, so the account is closed now, for everyone: "
                 "nothing more is answered. The answers given before keep their intervals. In a new account, "
                 "on fresh rows, first try every model and statistic on rows that are not protected."
             )
         return QueryRejected(
             f"{text} could not be computed on the protected rows. What went wrong is not shown, because it "
-            f"may depend on them. {rest}",
+            f"may depend on them. {consequence}",
             asked=cost,
             spent=self.spent,
             left=0.0 if self._strategy.failure_closes else float(self.left),
@@ -188,7 +188,7 @@ class Answering:
         self._question_again = question_again
         self._look = look
         self._looked: set[frozenset[str] | None] = {None}  # the columns that ``look`` was called for
-        self._at_hand: dict[str, Answer] = {}
+        self._recent: dict[str, Answer] = {}
         self._callbacks: dict[object, Callable[[Answer], object]] = {}
 
     def answer(self, question: Question, asker: Asker = NOBODY) -> Answer:
@@ -229,8 +229,8 @@ class Answering:
             )
             if not asked_before <= {None, question.key}:
                 outcomes[question.key] = self._state.explained(QueryRejected(_OTHER_REQUEST))
-            elif question.key not in outcomes and (recorded := self.known(question)) is not None:
-                outcomes[question.key] = recorded
+            elif question.key not in outcomes and (earlier := self.recorded(question)) is not None:
+                outcomes[question.key] = earlier
             elif question.key not in outcomes:
                 new.setdefault(question.key, member)
             if stop and isinstance(outcomes.get(question.key), Exception):
@@ -239,9 +239,9 @@ class Answering:
             outcomes |= self._new_answers(list(new.values()), refused, stop=stop, apart=apart)
         return _in_order(members, outcomes, stop=stop)
 
-    def known(self, question: Question) -> Answer | BudgetSpent | None:
+    def recorded(self, question: Question) -> Answer | BudgetSpent | None:
         """The answer that was given before, or the same refusal; None for a new question."""
-        if (answer := self._at_hand.get(question.key)) is not None:
+        if (answer := self._recent.get(question.key)) is not None:
             return answer
         released = self._session.released(question.key)
         return None if released is None else self._settled(released, question)
@@ -284,12 +284,10 @@ class Answering:
             reader="",
             asker=asker,
         )
-        recorded, unit = self.known(question), self._strategy.unit
-        if isinstance(recorded, Answer):
-            return Preview(
-                question.record, recorded.guess, recorded.low, recorded.high, known=True, unit=unit
-            )
-        refusal: HoldfastError | None = recorded
+        earlier, unit = self.recorded(question), self._strategy.unit
+        if isinstance(earlier, Answer):
+            return Preview(question.record, earlier.guess, earlier.low, earlier.high, known=True, unit=unit)
+        refusal: HoldfastError | None = earlier
         if refusal is None:
             try:
                 preview = self._session.preview(asked).preview()
@@ -307,7 +305,7 @@ class Answering:
         )
 
     def on_answer(self, callback: Callable[[Answer], object]) -> Callable[[], None]:
-        """Call ``callback`` with every new answer; returns a function that ends this."""
+        """Call ``callback`` with every new answer. Returns a function that stops the calls."""
         if not callable(callback):
             raise InvalidArgument("callback", "a function of one answer", callback, of="Guard.on_answer")
 
@@ -319,7 +317,7 @@ class Answering:
         self._callbacks[key] = callback
         return stop
 
-    def tell(self, answers: Sequence[tuple[Answer, Asker]]) -> None:
+    def call_callbacks(self, answers: Sequence[tuple[Answer, Asker]]) -> None:
         """Call all callbacks with the new answers, and then raise the first error of a callback."""
         errors: list[Exception] = []
         for answer, asker in answers:
@@ -354,11 +352,11 @@ class Answering:
 
     def _recall(self, released: Released, asked: Question | None = None) -> Answer:
         """The answer that a line of the book stands for; made once while it is in memory."""
-        answer = self._at_hand.get(released.key)
+        answer = self._recent.get(released.key)
         if answer is None:
-            answer = self._at_hand[released.key] = self._records.answer(released, asked)
-            if len(self._at_hand) > _REMEMBERED:
-                self._at_hand.pop(next(iter(self._at_hand)), None)
+            answer = self._recent[released.key] = self._records.answer(released, asked)
+            if len(self._recent) > _REMEMBERED:
+                self._recent.pop(next(iter(self._recent)), None)
         return answer
 
     def _new_answers(
@@ -386,7 +384,7 @@ class Answering:
                     self._protected,
                     refused=refused,
                     recorded=recorded,
-                    first=self.read_interrupted,
+                    on_turn=self.read_interrupted,
                 )
             except QueryRejected as rejected:
                 raise self._state.explained(rejected) from None
@@ -401,7 +399,7 @@ class Answering:
                     refusals = True
                 elif outcome is not None and key in recorded:
                     new_answers.append((outcome, member.asker))
-            self.tell(new_answers)
+            self.call_callbacks(new_answers)
             if refusals and (stop or refused is None):
                 break
         return outcomes

@@ -24,8 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import groupby
-from typing import Any, Protocol
+from typing import Any
 
 from holdfast import spans
 from holdfast.asking._clean_room import Failed, read_protected, reader
@@ -35,33 +34,11 @@ from holdfast.coding import MICRO, Account
 from holdfast.engines import Sums, sums_of_all
 from holdfast.errors import HoldfastError
 from holdfast.ledger import BookError, Stale
-from holdfast.readings import Part, Question, TableQuestion, counting_clipped
-from holdfast.strategies import Outcome, Prepared
+from holdfast.readings import Part, Question, TableQuestion, questions_counting_clipped
+from holdfast.strategies import Outcome, Prepared, Preparing
 
 # A crash costs the worst prices of all questions that were being read, so at most this many join.
 _MOST_JOINED = 16
-
-
-class Preparing(Protocol):
-    """What asking needs of a strategy."""
-
-    @property
-    def failure_closes(self) -> bool:
-        """Whether a question that fails on the protected rows ends the account."""
-
-    @property
-    def book_unit(self) -> str:
-        """What the book counts the prices of questions in: "nats" or "answers"."""
-
-    @property
-    def joins(self) -> bool:
-        """Whether single questions of several people can share scans and writes."""
-
-    def look(self, questions: Sequence[Question]) -> None:
-        """Read the free rows, as far as preparing these questions needs it."""
-
-    def prepare(self, question: Question, account: Account) -> Prepared:
-        """Decide everything about a question without reading the protected rows, or refuse it."""
 
 
 @dataclass(frozen=True)
@@ -100,15 +77,15 @@ def answer_together(
     refused: dict[str, Exception] | None = None,
     recorded: set[str] | None = None,
     stop: bool = False,
-    first: Callable[[], None] | None = None,
+    on_turn: Callable[[], None] | None = None,
 ) -> dict[str, float]:
     """Settle questions that were fixed before any of them is answered. Afterwards the session has what was
     released about each. Returns the price in nats of each question that failed, by its key.
 
     The first refusal is raised before anything is charged. With ``refused`` it is stored there, by its key,
-    and the others are answered, or with ``stop`` only those before it. ``recorded`` receives the keys that
-    this call put in the book, and not an earlier call or another process. ``first`` is called once it is the
-    turn of these questions.
+    and the others are answered, or with ``stop`` only those before it. ``recorded`` gets the keys of the
+    questions that this call recorded, and not those that were in the book before or that another process
+    recorded. ``on_turn`` is called once, when the turn of these questions comes.
 
     Assumes: no question was chosen with the help of another question's answer.
     """
@@ -116,7 +93,7 @@ def answer_together(
     if not by_key:
         return {}
     request = _Request(by_key, refused, stop, _may_join(strategy, list(by_key.values())))
-    _answer_in_turn(session, strategy, [request], part, first)
+    _answer_in_turn(session, strategy, [request], part, on_turn)
     if recorded is not None:
         recorded |= request.recorded
     if request.error is not None:
@@ -132,15 +109,15 @@ def answer_apart(
     *,
     refused: dict[str, Exception],
     recorded: set[str],
-    first: Callable[[], None] | None = None,
+    on_turn: Callable[[], None] | None = None,
 ) -> dict[str, float]:
-    """Settle questions that merely wait for the same turn, as :func:`answer_together` settles each alone.
-    Nothing is assumed about how they were chosen. Refusals are stored in ``refused``."""
+    """Settle single questions that wait for the same turn, each as :func:`answer_together` settles a question
+    alone. Nothing is assumed about how they were chosen. Refusals are stored in ``refused``."""
     requests = [
         _Request({key: member}, None, False, _may_join(strategy, [member]))
         for key, member in _by_key(members).items()
     ]
-    _answer_in_turn(session, strategy, requests, part, first)
+    _answer_in_turn(session, strategy, requests, part, on_turn)
     failed: dict[str, float] = {}
     for request in requests:
         recorded |= request.recorded
@@ -163,7 +140,7 @@ def _answer_in_turn(
     strategy: Preparing,
     requests: Sequence[_Request],
     part: Part,
-    first: Callable[[], None] | None,
+    on_turn: Callable[[], None] | None,
 ) -> None:
     """Wait for a turn of this account and answer requests, each with those that wait and can join it. An
     exception becomes the ``error`` of its request."""
@@ -172,9 +149,9 @@ def _answer_in_turn(
         with session.turn():
             for request in requests:
                 try:
-                    if first is not None and not request.done:
-                        first()
-                        first = None
+                    if on_turn is not None and not request.done:
+                        on_turn()
+                        on_turn = None
                     while not request.done:
                         _answer_waiting(session, strategy, request, part)
                 except Exception as error:
@@ -195,22 +172,22 @@ def _is_sum(question: Question) -> bool:
     return isinstance(question, TableQuestion) and question.is_sum
 
 
-def _answer_waiting(session: Session, strategy: Preparing, first: _Request, part: Part) -> None:
+def _answer_waiting(session: Session, strategy: Preparing, request: _Request, part: Part) -> None:
     """Answer the request whose turn it is, together with those that wait and can join it."""
-    joined = [first]
-    if first.joins:
-        keys = set(first.members)
-        for request in list(session.waiting):
+    joined = [request]
+    if request.joins:
+        keys = set(request.members)
+        for waiting in list(session.waiting):
             # Of two equal questions the second waits: then it gets the answer of the first.
-            if request.joins and not request.done and keys.isdisjoint(request.members):
-                joined.append(request)
-                keys.update(request.members)
+            if waiting.joins and not waiting.done and keys.isdisjoint(waiting.members):
+                joined.append(waiting)
+                keys.update(waiting.members)
             if len(joined) == _MOST_JOINED:
                 break
     if len(joined) > 1 and _looked(strategy, joined):
         _answer_joined(session, strategy, joined, part)
     else:
-        _answer_one(session, strategy, first, part)
+        _answer_one(session, strategy, request, part)
 
 
 def _looked(strategy: Preparing, requests: Sequence[_Request]) -> bool:
@@ -227,17 +204,17 @@ def _answer_one(session: Session, strategy: Preparing, request: _Request, part: 
     members = request.members
     strategy.look(request.questions)
     failed: dict[str, float | None] = {}
-    with reader() as name:
+    with reader() as reader_name:
         session.read()
-        asked = [_asked(strategy, member, name) for member in members.values()]
-        again = True
-        while again:
+        asked = [_asked(strategy, member, reader_name) for member in members.values()]
+        unfinished = True
+        while unfinished:
             reserved = session.reserve(asked, refused=request.refused, stop=request.stop)
             # Interrupted questions are settled first: until then they count at their highest price.
-            recorded = _read_and_record(session, strategy, members, reserved, part, name)
+            recorded = _read_and_record(session, strategy, members, reserved, part, reader_name)
             read = {settled.key for settled in recorded if not settled.unread}
             taken_up = {key for key, reservation in reserved.items() if reservation.interrupted is not None}
-            again = bool(taken_up) and (len(asked) > 1 or not taken_up <= read)
+            unfinished = bool(taken_up) and (len(asked) > 1 or not taken_up <= read)
             request.recorded |= {settled.key for settled in recorded}
             failed |= {settled.key: settled.nats if settled.failed else None for settled in recorded}
     # Questions that were settled before, or by another process, have the outcome that the book records.
@@ -255,19 +232,19 @@ def read_interrupted(
     """Read questions again that an interrupted process left behind: each once, and under its own
     reservation. ``question_of`` makes the question again. If it returns None, the reservation waits until
     somebody asks the same."""
-    with session.turn(), reader() as name:
+    with session.turn(), reader() as reader_name:
         session.read()
         if session.balance.closed:
             return
-        made = {reservation.key: question_of(reservation) for reservation in session.interrupted()}
-        members = {key: Member(question) for key, question in made.items() if question is not None}
+        questions = {reservation.key: question_of(reservation) for reservation in session.interrupted()}
+        members = {key: Member(question) for key, question in questions.items() if question is not None}
         strategy.look([member.question for member in members.values()])
-        asked = [_asked(strategy, member, name) for member in members.values()]
+        asked = [_asked(strategy, member, reader_name) for member in members.values()]
         try:
             reserved = session.take_up(asked)
         except Stale:  # Another process is writing and may continue them; the next question looks again.
             return
-        _read_and_record(session, strategy, members, reserved, part, name)
+        _read_and_record(session, strategy, members, reserved, part, reader_name)
 
 
 def _read_and_record(
@@ -276,33 +253,33 @@ def _read_and_record(
     members: dict[str, Member],
     reserved: dict[str, Reserved[Prepared]],
     part: Part,
-    name: str,
+    reader_name: str,
 ) -> list[Settled]:
-    """Read all reserved questions, and record them in order; returns what was recorded here. ``name`` is the
-    reader's."""
-    # An interrupted question is marked before it is read again; the scores of a batch one at a time.
+    """Read all reserved questions, and record them in order. Returns what this call recorded."""
+    # The book marks an interrupted question before it is read again. Questions about a table are marked
+    # together here, because one scan reads their sums. Each score is marked just before it is read.
     scanned = {
         key: reservation
         for key, reservation in reserved.items()
         if isinstance(members[key].question, TableQuestion)
     }
     others = {key: reservation for key, reservation in reserved.items() if key not in scanned}
-    reserved = {**session.begin_again(scanned, name), **others}
+    reserved = {**session.begin_again(scanned, reader_name), **others}
     part = with_sums(
         part, [members[key].question for key, reservation in reserved.items() if _by_sums(reservation)]
     )
     recorded: list[Settled] = []
     while reserved:
         for group in _recorded_together(members, reserved):
-            mine = session.begin_again(group, name)
-            recorded += session.settle(_read_in_order(session, strategy, members, mine, part))
+            to_read = session.begin_again(group, reader_name)
+            recorded += session.settle(_read_in_order(session, strategy, members, to_read, part))
         # Another process may have settled one of them. The others are then read again, with that in the
         # account.
         reserved = {
             key: reservation
             for key, reservation in reserved.items()
             if session.is_open(reservation.line)
-            and (reservation.interrupted is None or session.reads_again(reservation.line, name))
+            and (reservation.interrupted is None or session.reads_again(reservation.line, reader_name))
         }
     return recorded
 
@@ -310,11 +287,20 @@ def _read_and_record(
 def _recorded_together(
     members: dict[str, Member], reserved: dict[str, Reserved[Prepared]]
 ) -> Iterator[dict[str, Reserved[Prepared]]]:
-    """Sums are read in few scans and recorded in one step. Every other question is read by itself and
-    recorded at once: the next one may be compared with it, as on a board."""
-    places = enumerate(reserved.items())
-    for _, group in groupby(places, key=lambda it: -1 if _is_sum(members[it[1][0]].question) else it[0]):
-        yield dict(reservation for _, reservation in group)
+    """Questions in groups that are recorded in one step. Sums that follow each other are a group, because
+    they are read in few scans. Every other question is a group of its own: the next one may be compared with
+    it, as on a board."""
+    sums: dict[str, Reserved[Prepared]] = {}
+    for key, reservation in reserved.items():
+        if _is_sum(members[key].question):
+            sums[key] = reservation
+            continue
+        if sums:
+            yield sums
+            sums = {}
+        yield {key: reservation}
+    if sums:
+        yield sums
 
 
 def _read_in_order(
@@ -354,15 +340,15 @@ def _read_in_order(
 
 def _answer_joined(session: Session, strategy: Preparing, requests: Sequence[_Request], part: Part) -> None:
     """Answer single questions that wait for the same turn, in two writes and few scans. Each is answered from
-    the account that those before it leave. Questions that cannot be answered so are asked alone later."""
+    the account that those before it leave. A question for which this does not work is asked alone later."""
     requested = {key: request for request in requests for key in request.members}
     members = {key: request.members[key] for key, request in requested.items()}
     reserved: dict[str, Reserved[Prepared]] = {}
     settled: list[Settled] = []
     returned: list[int] = []
-    with reader() as name:
+    with reader() as reader_name:
         session.read()
-        asked = [_asked(strategy, member, name) for member in members.values()]
+        asked = [_asked(strategy, member, reader_name) for member in members.values()]
         try:
             reserved = session.reserve(asked, in_turn=True)
             part = with_sums(
@@ -403,12 +389,12 @@ def _answer_joined(session: Session, strategy: Preparing, requests: Sequence[_Re
         request.joins = request.joins and request.done
 
 
-def _asked(strategy: Preparing, member: Member, name: str) -> Asked[Prepared]:
+def _asked(strategy: Preparing, member: Member, reader_name: str) -> Asked[Prepared]:
     return Asked(
         member.question.key,
         member.question.text,
         prepare=partial(strategy.prepare, member.question),
-        reader=name,
+        reader=reader_name,
         asker=member.asker,
         unit=strategy.book_unit,
         alone=strategy.failure_closes,
@@ -496,7 +482,7 @@ def _as_planned(strategy: Preparing, question: Question, interrupted: Interrupte
 
 def _by_sums(reserved: Reserved[Prepared]) -> bool:
     """Whether a question is read off sums, as far as its preparation shows."""
-    reading = getattr(reserved.prepared, "reading", None)
+    reading = None if reserved.prepared is None else reserved.prepared.reading
     return reading is None or reading.by_sums
 
 
@@ -508,7 +494,9 @@ def with_sums(part: Part, questions: Sequence[Question]) -> Part:
         for question in questions
         if isinstance(question, TableQuestion) and _is_sum(question) and not part.units
     ]
-    counting = [other for question in questions if question.clips for other in counting_clipped(question)]
+    counting = [
+        share for question in questions if question.clips for share in questions_counting_clipped(question)
+    ]
     if len(summed) < 2 and not counting:
         return part
     # A mean that also counts its clipped values belongs to both.

@@ -19,7 +19,7 @@ from holdfast.coding import MICRO, Account, Experience, Learned
 from holdfast.ledger import Balance, Book, BookError, Closed, Entry, Receipt
 
 
-class Planned(Protocol):
+class PreparedQuestion(Protocol):
     """A question that was prepared from an account, without the protected rows."""
 
     @property
@@ -40,7 +40,7 @@ class FixedPrice:
     plan: None = None
 
 
-_Prepared = TypeVar("_Prepared", bound=Planned)
+_Prepared = TypeVar("_Prepared", bound=PreparedQuestion)
 
 CLOSED = "The account is closed; nothing more is answered from it."
 # Part of a reservation: the caller's additions to the question. Without it nothing can be read again.
@@ -305,7 +305,7 @@ def closing() -> Entry:
     return Entry("close", {"because": FAILED}, "account")
 
 
-def share_in(ledger: Any) -> float | None:
+def recorded_training_share(ledger: Any) -> float | None:
     """The share of the rows that an existing account set aside: earlier versions had another default. None
     for a new account, or if no rows of its own were set aside."""
     opened = _terms_in(ledger)
@@ -313,7 +313,7 @@ def share_in(ledger: Any) -> float | None:
     return None if share is None else float(share)
 
 
-def blocks_in(ledger: Any) -> bool:
+def allows_blocks(ledger: Any) -> bool:
     """Whether rows may be read off blocks: in a new account, and in an account that has set the price of its
     blocks aside. Earlier versions had no blocks."""
     opened = _terms_in(ledger)

@@ -28,7 +28,7 @@ from holdfast.asking._records import (
     Asker,
     Interrupted,
     OtherTerms,
-    Planned,
+    PreparedQuestion,
     Released,
     Reserved,
     Settled,
@@ -45,7 +45,7 @@ from holdfast.coding import MICRO, Account, Experience, Learned
 from holdfast.errors import HoldfastError
 from holdfast.ledger import Balance, Book, BookError, Closed, Entry, Event, Receipt, Stale
 
-_Prepared = TypeVar("_Prepared", bound=Planned)
+_Prepared = TypeVar("_Prepared", bound=PreparedQuestion)
 _FORMAT = 2
 _MOST_TRIES = 100
 # A start reads about so many lines at most, however long the book is.
@@ -61,6 +61,8 @@ _ROOM = 8 * MICRO
 _MOST_FRESH = 256
 # Key in a line that repeats an answer: the question that was answered.
 _REPEATS = "repeats"
+# The kind of a line that says that a reservation is read again. An open reservation has the same key then.
+_AGAIN = "again"
 
 _REPORTED = "It ended with a report. To continue, bring new rows and open the next epoch."
 _DIED = (
@@ -74,10 +76,6 @@ _UNSETTLED = (
 )
 
 
-# Kind of a line that says that a reservation is read again, and the key for it in the reservation.
-_AGAIN = "again"
-
-
 class Session:
     """The account of one dataset, kept in a book that other processes may write to as well."""
 
@@ -88,7 +86,7 @@ class Session:
         self._checkpoint = self._last
         self._exact = self.balance.micro_nats / MICRO
         self._lock = RLock()
-        self._left = False
+        self._book_closed = False
         self._turn = Turn(book.turns)
         self._fresh: dict[str, tuple[Event, str]] = {}  # releases that were written here, and their texts
         self._unreleased: set[str] = set()  # questions without a release, up to the last line that was read
@@ -147,31 +145,29 @@ class Session:
     def close(self) -> None:
         """Close the book; what was read from it stays in memory."""
         with self._lock:
-            self._left = True
+            self._book_closed = True
             self._book.close()
 
     def read(self) -> None:
-        """Apply the events that were added since the last read. Does nothing once the book was closed
-        here."""
+        """Apply the events that were added since the last read, unless this process has closed the book."""
         with self._lock:
-            if self._left:
+            if self._book_closed:
                 return
             for event in self._book.events(after=self._last):
                 self.balance.apply(event)
                 self._counted(event)
 
     def record(self, kind: str, body: dict[str, Any], subject: str) -> dict[str, Any]:
-        """Write a line that costs nothing and is written only once. Returns what the book says, whoever wrote
-        it."""
+        """Write a line that costs nothing, once. Returns what the book says, whoever wrote it."""
         for _ in range(_MOST_TRIES):
-            written = self._book.about(subject, kind)
-            if written is not None:
-                return written.body
+            recorded = self._book.about(subject, kind)
+            if recorded is not None:
+                return recorded.body
             with self._lock, suppress(Stale):
                 self._write([Entry(kind, body, subject)])
                 return body
             self.read()
-        raise BookError("The account book is too busy; nothing was written. Try again.")
+        raise _too_busy("nothing was written")
 
     def record_newest(self, body: Callable[[], dict[str, Any] | None], subject: str) -> None:
         """Write an act that may replace an earlier one about the same subject. ``body`` makes it from the
@@ -183,7 +179,7 @@ class Session:
                     self._write([Entry("act", act, subject)])
                 return
             self.read()
-        raise BookError("The account book is too busy; nothing was written. Try again.")
+        raise _too_busy("nothing was written")
 
     def record_next(self, kind: str, body: dict[str, Any], subject: str) -> int:
         """Write the next line of a subject, which costs nothing. Returns its number, from 1."""
@@ -195,12 +191,12 @@ class Session:
                 self._write([Entry(kind, body, f"{subject} {number}")])
                 return number
             self.read()
-        raise BookError("The account book is too busy; nothing was written. Try again.")
+        raise _too_busy("nothing was written")
 
     @property
-    def left(self) -> bool:
-        """Whether the book was closed here."""
-        return self._left
+    def book_closed(self) -> bool:
+        """Whether this process has closed the book."""
+        return self._book_closed
 
     def close_account(self, because: str = "") -> None:
         """Record that this account answers nothing more, and why if the owner did not close it."""
@@ -216,23 +212,23 @@ class Session:
         """End the account, and write the questions of its report in the same step. Returns what the book says
         about the report, whoever wrote it; None if the account was closed without a report."""
         for _ in range(_MOST_TRIES):
-            fixed = self._book.about(subject, "act")
-            if fixed is not None:
-                return fixed.body
+            recorded = self._book.about(subject, "act")
+            if recorded is not None:
+                return recorded.body
             with self._lock, suppress(Stale):
                 end = self._last
                 if self.balance.closed:
                     return None
                 if permit is not None:
                     permit(self.balance, 0)
-                word = body(self.account)
-                lines = [Entry("close", {"because": _REPORTED}, "account"), Entry("act", word, subject)]
+                act = body(self.account)
+                lines = [Entry("close", {"because": _REPORTED}, "account"), Entry("act", act, subject)]
                 self._write(lines, after=end)
-                return word
+                return act
             self.read()
-        raise BookError("The account book is too busy; nothing was written. Try again.")
+        raise _too_busy("nothing was written")
 
-    def told(self, subject: str) -> tuple[int, dict[str, Any], Receipt | None] | None:
+    def act_about(self, subject: str) -> tuple[int, dict[str, Any], Receipt | None] | None:
         """A line that costs nothing and is written only once: its number, its content, and its receipt."""
         event = self._book.about(subject, "act")
         return None if event is None else (event.sequence, event.body, self._book.receipt(event))
@@ -318,18 +314,20 @@ class Session:
         stop: bool = False,
         in_turn: bool = False,
     ) -> dict[str, Reserved[_Prepared]]:
-        """Write the worst prices of questions that are fixed by now to disk, in one step: one question, or a
-        batch. Returns the reservations that wait to be read, by their key. Questions that were settled before
-        are left out.
+        """Write the worst prices of one question, or of a batch, to disk in one step. The questions do not
+        change any more. Returns the reservations to read, by the key of their question. Questions that were
+        settled before are left out.
 
-        An interrupted question keeps its reservation, and nothing new is reserved before all of those are
-        settled. A question that another process is reading is waited for. The first refusal is raised and
-        nothing is written. With ``refused`` it is stored there, by its key, and the others are reserved
-        without it, or with ``stop`` only those before it.
+        If one of the questions was interrupted, only interrupted questions are returned, with the
+        reservations that they have. Nothing new is reserved before those are settled. If another process is
+        reading one of the questions, this waits for it.
 
-        ``in_turn`` is for questions that merely wait for the same turn: each has a place of its own, as if
-        those before it cost the most they can. The first refusal ends the list. Questions that a crash left
-        behind, or that another process is reading, are left out: nobody waits for another person's question.
+        The first refusal is raised, and nothing is written. With ``refused`` the refusal is stored there, by
+        the key of its question, and the other questions are reserved; with ``stop`` only those before it.
+
+        ``in_turn`` is for single questions that wait for the same turn. Each is prepared as if those before
+        it cost the most they can. The first refusal ends the list. Questions that were interrupted, or that
+        another process is reading, are left out: nobody waits for another person's question.
         """
         with spans.step("reserve"):
             return self._reserve_in_turn(asked) if in_turn else self._reserve_fixed(asked, refused, stop=stop)
@@ -344,7 +342,7 @@ class Session:
                 if refused is not None:
                     refused.pop(question.key, None)  # A question refused at the last try may be allowed now.
             try:
-                self._require_open(alone=alone, asked=[question.key for question in asked])
+                self._require_open(alone=alone, keys=[question.key for question in asked])
             except Closed as closed:
                 if refused is None:
                     raise
@@ -357,17 +355,19 @@ class Session:
                 if alone and self.balance.open:
                     continue
                 end = self._last  # Preparing may read more of the book; this account ends here.
+                # A question that failed alone may be asked again. In a batch a failure is final: after a
+                # crash the same batch is asked again.
                 kinds = ("release",) if len(asked) == 1 else ("release", "fail")
                 new = [question for question in asked if not self._has(question.key, kinds)]
                 prepared, entries = self._reservations(new, refused, stop=stop)
                 reserved: dict[str, Reserved[_Prepared]] = {}
                 for event in self._write(entries, after=end):
                     batch = event.body.get("batch")
-                    ready = prepared[event.subject] if batch is None else None
-                    reserved[event.subject] = Reserved(event.sequence, ready, batch)
+                    final = prepared[event.subject] if batch is None else None
+                    reserved[event.subject] = Reserved(event.sequence, final, batch)
                 return reserved
             self.read()
-        raise BookError("The account book is too busy; nothing was charged. Try again.")
+        raise _too_busy("nothing was charged")
 
     def _reserve_in_turn(self, asked: Sequence[Asked[_Prepared]]) -> dict[str, Reserved[_Prepared]]:
         for _ in range(_MOST_TRIES):
@@ -383,12 +383,13 @@ class Session:
                     )
                 return reserved
             self.read()
-        raise BookError("The account book is too busy; nothing was charged. Try again.")
+        raise _too_busy("nothing was charged")
 
     def _is_new(self, key: str) -> bool:
         """Whether a question has no answer, and no reservation to wait for or to continue."""
-        held = self._being_read(key) or bool(self._left_behind(key))
-        return not held and not self._has(key, ("release",))
+        if self._being_read(key) or self._interrupted_reservations(key):
+            return False
+        return not self._has(key, ("release",))
 
     def _reservations(
         self, asked: Sequence[Asked[_Prepared]], refused: dict[str, Exception] | None, *, stop: bool
@@ -397,16 +398,16 @@ class Session:
         lines that reserve the most they can cost."""
         while True:
             alone = len(asked) == 1  # No other question follows, so nothing needs to be reserved before it.
-            account, held = self.account, self.balance
+            account, balance = self.account, self.balance
             batch: dict[str, Any] = {}
             if not alone:
-                account, held = account.for_batch(len(asked)), held.copy()
+                account, balance = account.for_batch(len(asked)), balance.copy()
                 batch = self.balance.batch(len(asked))
             prepared: dict[str, _Prepared] = {}
             entries: list[Entry] = []
             for place, question in enumerate(asked):
                 try:
-                    prepared[question.key], entry = reservation_of(question, held, account)
+                    prepared[question.key], entry = reservation_of(question, balance, account)
                 except HoldfastError as refusal:
                     if refused is None:
                         raise
@@ -416,50 +417,48 @@ class Session:
                     continue
                 entries.append(entry)
                 if not alone:
-                    held.apply(
-                        Event(self._last + len(entries), entry.kind, dict(entry.body), "", question.key)
-                    )
+                    line = self._last + len(entries)
+                    balance.apply(Event(line, entry.kind, dict(entry.body), "", question.key))
                     del entry.body["before"]
                     entry.body.pop("plan", None)
                     entry.body["batch"] = {**batch, "place": place}
             if len(entries) == len(asked):
                 return prepared, entries
-            asked = [
-                question for question in asked if question.key in prepared
-            ]  # The batch is smaller: prepare it again.
+            # The batch is smaller now, so it is prepared again.
+            asked = [question for question in asked if question.key in prepared]
 
     def _reservations_in_turn(
         self, asked: Sequence[Asked[_Prepared]]
     ) -> tuple[dict[str, _Prepared], list[Entry]]:
         """Questions prepared one after the other, and the lines that reserve the most they can cost. Only the
         first preparation is final: what the questions before the others really cost is not known yet."""
-        held = self.balance.copy()
+        balance = self.balance.copy()
         prepared: dict[str, _Prepared] = {}
         entries: list[Entry] = []
         for question in asked:
             try:
-                ready, entry = reservation_of(question, held, self._account_of(held))
+                question_prepared, entry = reservation_of(question, balance, self._account_of(balance))
             except Exception:
                 break  # The question is asked alone later, and raises it again.
             if entries:
                 entry.body["micro_nats"] += _ROOM
                 entry.body.pop("plan", None)
             else:
-                prepared[question.key] = ready
+                prepared[question.key] = question_prepared
             entries.append(entry)
-            held.apply(Event(self._last + len(entries), entry.kind, entry.body, "", question.key))
+            balance.apply(Event(self._last + len(entries), entry.kind, entry.body, "", question.key))
         return prepared, entries
 
     def _has(self, key: str, kinds: Sequence[str]) -> bool:
-        """Whether the book has a line of one of these kinds about a question. A question that failed alone
-        may be asked again. In a batch a failure is final, because a crash is followed by the same batch."""
+        """Whether the book has a line of one of these ``kinds`` about a question."""
         # The key was looked up a moment ago. A line that was written since is read before it counts.
         looked_up = {"release"} if key in self._unreleased else set()
         return any(self._book.about(key, kind) is not None for kind in kinds if kind not in looked_up)
 
-    def _left_behind(self, key: str) -> dict[int, dict[str, Any]]:
-        """The reservations of a question that no process reads any more and that can be read again, or were.
-        Questions that run code are not among them: the end of their process may depend on the rows."""
+    def _interrupted_reservations(self, key: str) -> dict[int, dict[str, Any]]:
+        """The reservations of a question that no process is reading, by line. Some were read again already.
+        Reservations of questions that run code are not among them: the end of their process may depend on the
+        rows."""
         return {
             line: body
             for line, body in self.balance.open.items()
@@ -488,7 +487,7 @@ class Session:
             entries: list[Entry] = []
             taken_up: dict[str, Reserved[_Prepared]] = {}
             for question in asked:
-                for line, body in self._left_behind(question.key).items():
+                for line, body in self._interrupted_reservations(question.key).items():
                     late = question.in_order and body.get("learned") != self.balance.learned
                     if _AGAIN in body or late:
                         entries += given_up(question, line, body, closed=self.balance.closed)
@@ -507,22 +506,22 @@ class Session:
             with self._lock, suppress(Stale):
                 if all(reservation.interrupted is None for reservation in reserved.values()):
                     return reserved
-                mine, entries = {}, []
+                to_read, entries = {}, []
                 for key, reservation in reserved.items():
+                    waiting = self.balance.open.get(reservation.line)
                     if reservation.interrupted is None or self.reads_again(reservation.line, reader):
-                        mine[key] = reservation
-                    elif _AGAIN not in self.balance.open.get(reservation.line, {_AGAIN: 0}):
-                        mine[key] = reservation
+                        to_read[key] = reservation
+                    elif waiting is not None and _AGAIN not in waiting:
+                        to_read[key] = reservation
                         body = {"reservation": reservation.line, "reader": reader, "at": int(time.time())}
                         entries.append(Entry(_AGAIN, body, key))
                 self._write(entries)
-                return mine
+                return to_read
             self.read()
-        raise BookError("The account book is too busy; nothing was read again. Try again.")
+        raise _too_busy("nothing was read again")
 
     def reads_again(self, line: int, reader: str) -> bool:
-        """Whether the book says that this reader reads an interrupted question again, and it is not
-        settled."""
+        """Whether the book says that this reader reads an interrupted question, which is not settled yet."""
         body = self.balance.open.get(line, {})
         return _AGAIN in body and body["reader"] == reader
 
@@ -562,18 +561,16 @@ class Session:
     ) -> list[Settled]:
         """One try of :meth:`settle`; raises :class:`Stale` if somebody else wrote to the book meanwhile."""
         waiting = self.balance.open
-        mine = list(settled)
-        for question in settled:
-            if question.line not in waiting:
-                mine = []
+        all_wait = all(question.line in waiting for question in settled)
+        recorded = list(settled) if all_wait else []
         given_back = [line for line in returned if line in waiting]
         if unless is not None and unless():
-            given_back += [question.line for question in mine]
-            mine = []
+            given_back += [question.line for question in recorded]
+            recorded = []
         exact, total, closes = self._exact, self.balance.micro_nats, False
         entries: list[Entry] = []
         texts: dict[str, str] = {}
-        for question in mine:
+        for question in recorded:
             reserved = waiting[question.line]
             texts[question.key] = reserved["text"]
             exact += question.nats
@@ -589,11 +586,11 @@ class Session:
         for event in self._write(entries, exact=exact):
             if event.kind == "release":
                 self._remember(event, texts[event.subject])
-        for question in mine:
+        for question in recorded:
             if question.learned is not None and self.balance.learned is not None:
                 self._learned = self.balance.learned, question.learned
         self._perhaps_checkpoint()
-        return mine
+        return recorded
 
     def _remember(self, event: Event, text: str) -> None:
         """Keep a release in memory for those who wait for it, so that nobody needs to look it up again."""
@@ -610,19 +607,19 @@ class Session:
             time.sleep(_PAUSE)
             self.read()
 
-    def _require_open(self, *, alone: bool = False, asked: Sequence[str] = ()) -> None:
-        """Refuse if the account is closed. For a question that is ``alone``, wait until every other reading
-        is settled. Refuse if one never will be: the death of its process may reveal something about the rows.
-        Interrupted reservations of the questions ``asked`` are not waited for."""
+    def _require_open(self, *, alone: bool = False, keys: Sequence[str] = ()) -> None:
+        """Refuse if the account is closed. With ``alone``, wait until every other reading is settled, except
+        interrupted readings of the questions with these ``keys``. If a reading will never be settled, refuse:
+        the death of its process may reveal something about the rows."""
         if not self.balance.open and not self.balance.closed:
             return
         if alone:
             self.read()
         while True:
             with self._lock:
-                waiting = {line for key in asked for line in self._left_behind(key)}
-                held = {line: body for line, body in self.balance.open.items() if line not in waiting}
-                others, closed = list(held.values()) if alone else [], self.balance.closed
+                own = {line for key in keys for line in self._interrupted_reservations(key)}
+                others = [body for line, body in self.balance.open.items() if alone and line not in own]
+                closed = self.balance.closed
             if closed:
                 closing = self._book.about("account", "close")
                 because = "" if closing is None else closing.body.get("because", "")
@@ -690,6 +687,11 @@ class Session:
             )
         answer = {**original.answer, **event.body["facts"]}
         return Released(event.subject, original.text, 0, answer, self._book.receipt(event))
+
+
+def _too_busy(consequence: str) -> BookError:
+    """The error if other processes were quicker at every try to write."""
+    return BookError(f"The account book is too busy; {consequence}. Try again.")
 
 
 def _is_read(body: dict[str, Any]) -> bool:

@@ -15,7 +15,6 @@ import numpy as np
 from holdfast import checks
 from holdfast.audit._finding import (
     Finding,
-    Progress,
     Running,
     claim_argument,
     confidence_argument,
@@ -27,7 +26,7 @@ from holdfast.audit._finding import (
 from holdfast.errors import BudgetSpent, InvalidArgument
 from holdfast.guard import Discovery
 from holdfast.intervals import kl
-from holdfast.workers import Workers
+from holdfast.workers import Progress, Workers
 
 
 @dataclass(frozen=True)
@@ -40,44 +39,44 @@ class _Session:
     with_coins: bool
 
     def __call__(self, number: int, rng: np.random.Generator) -> list[int]:
-        world, coins = rng.spawn(2)
-        guard = self.guard_factory(world)
-        more = (coins,) if self.with_coins else ()
-        asked = missed = refused = discoveries = false = 0
+        rows_rng, analyst_coins = rng.spawn(2)
+        guard = self.guard_factory(rows_rng)
+        coins_argument = (analyst_coins,) if self.with_coins else ()
+        intervals = misses = refused = discoveries = false = 0
         try:
-            for item in self.analyst(guard, *more):
-                asked += 1
-                claim = _claim(item)
+            for outcome in self.analyst(guard, *coins_argument):
+                intervals += 1
+                claim = _claim(outcome)
                 if claim is None:
-                    missed += not _holds(item)
+                    misses += not _holds(outcome)
                 elif claim[0]:
                     discoveries += 1
                     false += not claim[1]
         except BudgetSpent:
             refused = 1
-        return [asked, missed, refused, discoveries, false]
+        return [intervals, misses, refused, discoveries, false]
 
 
-def _claim(item: Any) -> tuple[bool, bool] | None:
+def _claim(outcome: Any) -> tuple[bool, bool] | None:
     """Whether a claim was found and whether it is true; None for an item that is about no claim."""
-    if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], Discovery):
-        return item[0].found, bool(item[1])
+    if isinstance(outcome, tuple) and len(outcome) == 2 and isinstance(outcome[0], Discovery):
+        return outcome[0].found, bool(outcome[1])
     return None
 
 
-def _holds(item: Any) -> bool:
+def _holds(outcome: Any) -> bool:
     """Whether an (interval, truth) pair holds; NaN never does."""
-    if isinstance(item, (bool, np.bool_)):
-        return bool(item)
+    if isinstance(outcome, (bool, np.bool_)):
+        return bool(outcome)
     try:
-        interval, truth = item
+        interval, truth = outcome
         low, high = (interval.low, interval.high) if hasattr(interval, "low") else interval
         return bool(low <= truth <= high)
     except (TypeError, ValueError):
         raise InvalidArgument(
             "analyst",
             "a function that gives pairs of an interval and the truth, or booleans",
-            item,
+            outcome,
             of="coverage",
         ) from None
 

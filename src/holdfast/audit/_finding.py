@@ -24,15 +24,13 @@ import numpy as np
 
 import holdfast
 from holdfast import checks
-from holdfast import workers as hands
 from holdfast.errors import InvalidArgument
 from holdfast.intervals import clopper_pearson
 from holdfast.records import Record, show
-from holdfast.workers import Progress, Workers
+from holdfast.workers import Progress, Workers, as_finished, checked, progress_meter
 
 _FORMAT = "holdfast audit report 1"
 _LONGEST = 200
-__all__ = ["Journal", "Progress", "Running", "Trial", "Workers", "takes_second"]
 
 # One trial: its number and its own generator, to a value that JSON can write without loss.
 Trial = Callable[[int, np.random.Generator], Any]
@@ -110,10 +108,14 @@ class Finding(Record):
         """The finding that :meth:`to_dict` wrote.
 
         Args:
-            values: The dictionary.
+            values: What :meth:`to_dict` returned.
         """
         try:
-            own_values = {f.name: values[f.name] for f in fields(cls) if f.name in values}
+            own_values = {
+                record_field.name: values[record_field.name]
+                for record_field in fields(cls)
+                if record_field.name in values
+            }
             own_values["high"] = math.inf if own_values["high"] is None else own_values["high"]
             own_values["estimate"] = math.nan if own_values["estimate"] is None else own_values["estimate"]
             for name in ("low", "high", "estimate", "confidence", "claim"):
@@ -145,14 +147,14 @@ class Report(Record):
     version: str = holdfast.__version__
 
     def __post_init__(self) -> None:
-        listed = self.findings
-        if not isinstance(listed, (tuple, list)) or not all(
-            isinstance(finding, Finding) for finding in listed
+        findings = self.findings
+        if not isinstance(findings, (tuple, list)) or not all(
+            isinstance(finding, Finding) for finding in findings
         ):
             raise InvalidArgument(
-                "findings", "a tuple of findings, as audits return them", listed, of="Report"
+                "findings", "a tuple of findings, as audits return them", findings, of="Report"
             )
-        object.__setattr__(self, "findings", tuple(listed))
+        object.__setattr__(self, "findings", tuple(findings))
 
     @property
     def passed(self) -> bool:
@@ -177,7 +179,7 @@ class Report(Record):
         """Write the report as JSON; ``holdfast audit`` reads it.
 
         Args:
-            path: The file.
+            path: The file to write.
         """
         target = Path(path)
         text = json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
@@ -189,7 +191,7 @@ class Report(Record):
         """The report in a file that :meth:`save` wrote.
 
         Args:
-            path: The file.
+            path: The file that :meth:`save` wrote.
         """
         try:
             values = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -248,17 +250,17 @@ def function_name(function: Any) -> str:
     return str(getattr(inner, "__qualname__", type(inner).__qualname__))
 
 
-def key(value: Any) -> str:
+def result_key(value: Any) -> str:
     """A text that is the same for two results exactly when they are the same.
 
     Numbers count by their value (1 is 1.0, NaN is NaN), arrays by kind, shape and every bit, sets without
     order. A result that carries a guarantee stands for its value. Long texts are shortened to a digest.
     """
-    text = _written(value)
+    text = _text_of(value)
     return text if len(text) <= _LONGEST else hashlib.sha256(text.encode()).hexdigest()
 
 
-def _written(value: Any) -> str:
+def _text_of(value: Any) -> str:
     if value is None or isinstance(value, (bool, np.bool_, str, bytes)):
         return repr(bool(value) if isinstance(value, np.bool_) else value)
     if isinstance(value, Integral):
@@ -267,29 +269,34 @@ def _written(value: Any) -> str:
         number = float(value)
         return str(int(number)) if number.is_integer() else repr(number)
     if hasattr(value, "guarantee") and hasattr(value, "value"):
-        return _written(value.value)
+        return _text_of(value.value)
     if isinstance(value, np.ndarray):
         return _array(value)
     if isinstance(value, Mapping):
-        return "{" + ", ".join(sorted(f"{_written(k)}: {_written(v)}" for k, v in value.items())) + "}"
+        entries = sorted(f"{_text_of(name)}: {_text_of(entry)}" for name, entry in value.items())
+        return "{" + ", ".join(entries) + "}"
     if isinstance(value, (set, frozenset)):
-        return "{" + ", ".join(sorted(map(_written, value))) + "}"
+        return "{" + ", ".join(sorted(map(_text_of, value))) + "}"
     if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(_written, value)) + "]"
+        return "[" + ", ".join(map(_text_of, value)) + "]"
     if is_dataclass(value) and not isinstance(value, type):
-        inside = ", ".join(f"{f.name}={_written(getattr(value, f.name))}" for f in fields(value) if f.compare)
+        inside = ", ".join(
+            f"{record_field.name}={_text_of(getattr(value, record_field.name))}"
+            for record_field in fields(value)
+            if record_field.compare
+        )
         return f"{type(value).__qualname__}({inside})"
     if hasattr(value, "to_numpy"):  # a data frame or a series
         names = list(getattr(value, "columns", [getattr(value, "name", None)]))
-        return f"frame({_written(names)}, {_written(value.to_numpy().tolist())})"
+        return f"frame({_text_of(names)}, {_text_of(value.to_numpy().tolist())})"
     return _pickled(value)
 
 
 def _array(values: np.ndarray[Any, Any]) -> str:
     if values.ndim == 0:
-        return _written(values.item())
+        return _text_of(values.item())
     if values.dtype.kind not in "fiub" or values.size <= 8:
-        return f"array{values.shape}{_written(values.ravel().tolist())}"
+        return f"array{values.shape}{_text_of(values.ravel().tolist())}"
     wide = values.astype(np.float64) + 0.0 if values.dtype.kind == "f" else values.astype(np.int64)
     digest = hashlib.sha256(np.ascontiguousarray(wide).tobytes()).hexdigest()
     return f"array{values.shape}{values.dtype.kind in 'f'}{digest}"
@@ -319,28 +326,26 @@ class Running:
 
         ``about`` says what is audited; a file of finished trials is taken up only by the same audit.
         """
-        workers = hands.checked(self.workers, of=self.of)
+        workers = checked(self.workers, of=self.of)
         journal = (
             None
             if self.resume is None
             else Journal(Path(self.resume), {"audit": self.of, "seed": self.seed, **about})
         )
-        done = {} if journal is None else journal.finished
-        pending = [number for number in range(trials) if number not in done]
-        work = hands.as_finished(
-            _Seeded(trial, self.seed), [(number,) for number in pending], workers=workers
-        )
+        results_by_trial = {} if journal is None else journal.finished
+        pending = [number for number in range(trials) if number not in results_by_trial]
+        work = as_finished(_Seeded(trial, self.seed), [(number,) for number in pending], workers=workers)
         with (
-            hands.progress_meter(self.progress, trials, self.of, done=trials - len(pending)) as tick,
+            progress_meter(self.progress, trials, self.of, done=trials - len(pending)) as report,
             closing(work) as finished,
         ):
             for bundle in finished:
-                results = {pending[place]: result for place, result in bundle.items()}
-                done.update(results)
+                new_results = {pending[place]: result for place, result in bundle.items()}
+                results_by_trial.update(new_results)
                 if journal is not None:
-                    journal.add(results)
-                tick(len(results))
-        return [done[number] for number in range(trials)]
+                    journal.add(new_results)
+                report(len(new_results))
+        return [results_by_trial[number] for number in range(trials)]
 
 
 class Journal:
@@ -356,19 +361,20 @@ class Journal:
             path.write_text(json.dumps(about) + "\n", encoding="utf-8")
 
     def _take_up(self, about: dict[str, Any]) -> None:
-        data = self._path.read_bytes()
-        whole = data[: data.rfind(b"\n") + 1]  # a line that was cut off while being written is run again
+        content = self._path.read_bytes()
+        # The trial of a line that was cut off while it was written is run again.
+        complete_lines = content[: content.rfind(b"\n") + 1]
         try:
-            first, *lines = [json.loads(line) for line in whole.splitlines()] or [None]
+            header, *lines = [json.loads(line) for line in complete_lines.splitlines()] or [None]
             self.finished = {int(line["trial"]): line["result"] for line in lines}
         except (ValueError, KeyError, TypeError):
-            first = None
-        if first != about:
+            header = None
+        if header != about:
             raise InvalidArgument(
                 "resume", f"a file of finished trials of this audit, {about}", str(self._path)
             )
-        if len(whole) < len(data):
-            os.truncate(self._path, len(whole))
+        if len(complete_lines) < len(content):
+            os.truncate(self._path, len(complete_lines))
 
     def add(self, results: dict[int, Any]) -> None:
         """Keep finished trials."""
@@ -394,7 +400,11 @@ def takes_second(function: Callable[..., Any], name: str) -> bool:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
         return False
-    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    positional = [
+        parameter
+        for parameter in parameters
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    ]
     if len(positional) < 2:
         return False
     return positional[1].default is inspect.Parameter.empty or positional[1].name == name

@@ -25,17 +25,16 @@ from scipy import special
 from holdfast import checks, rounding
 from holdfast.audit._finding import (
     Finding,
-    Progress,
     Running,
     claim_argument,
     confidence_argument,
     function_name,
-    key,
+    result_key,
     subject_of,
 )
 from holdfast.errors import InvalidArgument
 from holdfast.intervals import clopper_pearson
-from holdfast.workers import Workers
+from holdfast.workers import Progress, Workers
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -157,8 +156,11 @@ def _epsilon(likelier: int, other: int, counted: int, delta: float, confidence: 
     nats = -math.log1p(-confidence)
     low = clopper_pearson(likelier, counted, nats).low - delta
     high = clopper_pearson(other, counted, nats).high
-    share, rest = likelier / counted - delta, other / counted
-    estimate = math.log(share / rest) if share > rest > 0 else (math.inf if share > rest else 0.0)
+    share, other_share = likelier / counted - delta, other / counted
+    if not share > other_share:
+        estimate = 0.0
+    else:
+        estimate = math.log(share / other_share) if other_share > 0 else math.inf
     return (max(0.0, rounding.down(math.log(low / high))) if low > high else 0.0), estimate
 
 
@@ -172,7 +174,7 @@ def plain_output(output: Any) -> list[float] | str:
         array = np.asarray(output)
         if array.dtype.kind in "fiu" and array.size and np.isfinite(array).all():
             return [float(number) for number in array.ravel()]
-    return key(output)
+    return result_key(output)
 
 
 @dataclass(frozen=True)
@@ -257,12 +259,12 @@ def _atoms(
     outputs = sorted(set().union(*fitted, *judged))
     if 2 * len(outputs) > len(a.drawn) + len(b.drawn):
         return
-    seen, counts = (
+    fitted_counts, counts = (
         np.array([[side[label] for label in outputs] for side in sides], dtype=np.float64)
         for sides in (fitted, judged)
     )
     for swapped in (False, True):
-        ratio = (seen[0] + 0.5) / (seen[1] + 0.5)
+        ratio = (fitted_counts[0] + 0.5) / (fitted_counts[1] + 0.5)
         order = np.argsort(ratio if swapped else -ratio, kind="stable")
         likelier, other = counts[::-1] if swapped else counts
         bounds = lower_epsilon(
@@ -292,45 +294,45 @@ Score = Callable[[Floats], Floats]
 
 def _scores(a: Floats, b: Floats) -> Iterator[tuple[str, Score]]:
     width = a.shape[1]
-    for i in range(min(width, _MOST_COORDINATES)):
-        yield f"number {i + 1}" if width > 1 else "the number", _Coordinate(i)
+    for place in range(min(width, _MOST_COORDINATES)):
+        yield f"number {place + 1}" if width > 1 else "the number", _Coordinate(place)
     yield "the estimated likelihood ratio", _Likelihood.fitted(a, b)
     if width == 1:
         return
     yield "the direction between the means", _direction(a, b)
     if width <= _MOST_IN_PAIRS:
-        for i, j in combinations(range(width), 2):
+        for first, second in combinations(range(width), 2):
             yield (
-                f"the distance of numbers {i + 1} and {j + 1}",
-                _Distance(i, j),
+                f"the distance of numbers {first + 1} and {second + 1}",
+                _Distance(first, second),
             )
 
 
 @dataclass(frozen=True)
 class _Coordinate:
-    i: int
+    place: int
 
-    def __call__(self, x: Floats) -> Floats:
-        return x[:, self.i]
+    def __call__(self, numbers: Floats) -> Floats:
+        return numbers[:, self.place]
 
 
 @dataclass(frozen=True)
 class _Distance:
-    i: int
-    j: int
+    first: int
+    second: int
 
-    def __call__(self, x: Floats) -> Floats:
-        return np.abs(x[:, self.i] - x[:, self.j])
+    def __call__(self, numbers: Floats) -> Floats:
+        return np.abs(numbers[:, self.first] - numbers[:, self.second])
 
 
 def _direction(a: Floats, b: Floats) -> Score:
     """Fisher's linear discriminant."""
     a, b = a[~np.isnan(a[:, 0])], b[~np.isnan(b[:, 0])]
     if len(a) < 2 or len(b) < 2:
-        return lambda x: x.sum(axis=1)
-    spread = np.atleast_2d(np.cov(a.T)) + np.atleast_2d(np.cov(b.T))
-    weights = np.linalg.pinv(spread) @ (a.mean(axis=0) - b.mean(axis=0))
-    return lambda x: np.asarray(x @ weights)
+        return lambda numbers: numbers.sum(axis=1)
+    covariance = np.atleast_2d(np.cov(a.T)) + np.atleast_2d(np.cov(b.T))
+    weights = np.linalg.pinv(covariance) @ (a.mean(axis=0) - b.mean(axis=0))
+    return lambda numbers: np.asarray(numbers @ weights)
 
 
 @dataclass(frozen=True)
@@ -355,11 +357,11 @@ class _Likelihood:
             ratios.append(np.log((counts[0] + 1.0) / (counts[1] + 1.0)))
         return cls(edges, ratios)
 
-    def __call__(self, x: Floats) -> Floats:
-        total = np.zeros(len(x))
+    def __call__(self, numbers: Floats) -> Floats:
+        total = np.zeros(len(numbers))
         for column, (inner, ratio) in enumerate(zip(self.edges, self.ratios, strict=True)):
-            total += ratio[np.searchsorted(inner, x[:, column])]
-        return np.where(np.isnan(x[:, 0]), np.nan, total)
+            total += ratio[np.searchsorted(inner, numbers[:, column])]
+        return np.where(np.isnan(numbers[:, 0]), np.nan, total)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,20 +17,19 @@ import numpy.typing as npt
 from holdfast import checks
 from holdfast.audit._finding import (
     Finding,
-    Progress,
     Running,
     claim_argument,
     confidence_argument,
     function_name,
-    key,
     rate_finding,
+    result_key,
     subject_of,
     takes_second,
 )
 from holdfast.errors import InvalidArgument, NotEnoughRows
 from holdfast.replicable import Tape
 from holdfast.typing import ArrayLike, Frame
-from holdfast.workers import Workers
+from holdfast.workers import Progress, Workers
 
 Indices = npt.NDArray[np.int64]
 _METHODS = ("bootstrap", "half")
@@ -61,7 +60,7 @@ class _Rerun:
 
     def concluded(self, data: Any, coins: np.random.Generator) -> str:
         """What the pipeline concludes from these data, as a text."""
-        return key(self.pipeline(data, coins) if self.with_coins else self.pipeline(data))
+        return result_key(self.pipeline(data, coins) if self.with_coins else self.pipeline(data))
 
 
 def rows_of(data: Any, rows: Indices) -> Any:
@@ -100,7 +99,7 @@ def stability(
     data: Frame | ArrayLike | Mapping[str, Any] | tuple[Any, ...],
     trials: int,
     *,
-    method: str = "bootstrap",
+    method: Literal["bootstrap", "half"] = "bootstrap",
     groups: Sequence[Any] | None = None,
     claim: float | None = None,
     confidence: float = 0.99,
@@ -203,7 +202,7 @@ class _Pair:
     def __call__(self, number: int, rng: np.random.Generator) -> bool:
         first, second = (self.sampler(child) for child in rng.spawn(2))
         shared = () if self.tape is None else (self.tape.branch(f"trial {number}"),)
-        return key(self.algorithm(first, *shared)) != key(self.algorithm(second, *shared))
+        return result_key(self.algorithm(first, *shared)) != result_key(self.algorithm(second, *shared))
 
 
 def replicability(
@@ -277,8 +276,6 @@ def replicability(
 def _tape(tape: Any, of: str) -> Any:
     """A tape, or the one with this seed."""
     if isinstance(tape, (str, int)):
-        from holdfast.replicable import Tape
-
         return Tape(tape)
     if not callable(getattr(tape, "branch", None)):
         raise InvalidArgument("tape", "a holdfast.replicable.Tape or its seed", tape, of=of)

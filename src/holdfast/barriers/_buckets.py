@@ -40,7 +40,7 @@ _PROBES = 64
 
 @dataclass(frozen=True, eq=False)
 class Bucket:
-    """The strings r for which ``first`` of circuit(r) is ``value`` and ``second`` of r is ``target``.
+    """The strings r for which ``first`` maps circuit(r) to ``value`` and ``second`` maps r to ``target``.
 
     Both are matrices over GF(2): a row is a whole number, whose bits say which bits are added. Bit a of
     ``value`` is the sum that row a must have.
@@ -66,7 +66,7 @@ class Bucket:
         return self.holds_value(circuit.evaluate(strings)) & self.holds_string(strings)
 
     def holds_value(self, values: Strings) -> npt.NDArray[np.bool_]:
-        """Which values of a circuit ``first`` takes where it must.
+        """Which values of the circuit ``first`` maps to ``value``.
 
         Args:
             values: Values of the circuit.
@@ -74,7 +74,7 @@ class Bucket:
         return _mapped_to(self.first, self.value, values)
 
     def holds_string(self, strings: Strings) -> npt.NDArray[np.bool_]:
-        """Which strings ``second`` takes where it must.
+        """Which strings ``second`` maps to ``target``.
 
         Args:
             strings: Strings of the circuit.
@@ -170,14 +170,14 @@ def sample_by_buckets(
     """The value and the number of the first round that returns one; None and None if all are silent.
 
     A round looks at the strings r of a random bucket. If exactly one x = circuit(r) has between β/2 and β
-    times the usual number of strings there, β uniform on [1, 2], x is returned.
+    times the usual number of strings there, x is returned. β is uniform on [1, 2].
     """
     for number, (threshold, level, bucket) in enumerate(_rounds(plan, tape)):
         usual = 1 << min(plan.bits, plan.inputs - level)
         strings = inverter.strings(circuit, bucket, CROWDED * usual)
         if not 0 < len(strings) <= CROWDED * usual:
             continue
-        # An answer is believed only after it was checked, and counted once.
+        # Check every string that the inverter returns, and count none twice.
         strings = np.unique(strings)
         elements, counts = np.unique(
             circuit.evaluate(strings[bucket.holds(circuit, strings)]), return_counts=True
@@ -219,7 +219,7 @@ def _mapped_to(rows: tuple[int, ...], value: int, strings: Strings) -> npt.NDArr
         return np.ones(len(strings), dtype=bool)
     right = np.zeros(len(strings), dtype=bool)
     places = np.arange(len(strings))
-    # Each few rows leave a small share of the strings: the rest is not looked at again.
+    # The first few rows rule out most strings. Later rows look only at the strings that remain.
     for start in range(0, len(rows), _ROWS_AT_ONCE):
         some = np.array(rows[start : start + _ROWS_AT_ONCE], dtype=np.uint64)
         wanted = np.array([value >> start + place & 1 for place in range(len(some))], dtype=np.uint8)
@@ -234,7 +234,7 @@ def _mapped_to(rows: tuple[int, ...], value: int, strings: Strings) -> npt.NDArr
 _BY = "Holdfast, buckets"
 _LEAST_BITS, _MOST_BITS = 3, 24
 _MOST_SLACK = 16
-# A bucket with more strings than this many times its usual number is left alone.
+# A bucket with more strings than this multiple of its usual number is skipped.
 CROWDED = 8
 
 

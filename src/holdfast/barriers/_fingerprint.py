@@ -267,6 +267,6 @@ def _best_threshold(inside: Floats, outside: Floats, delta: float) -> float:
     """The score above which rows of the sample are most over-represented."""
     thresholds = np.quantile(inside, np.linspace(0.05, 0.95, 37))
     hits = (inside[:, None] > thresholds).mean(axis=0)
-    # A few counts more keep an empty tail from looking like certainty.
+    # A few counts are added, so that an empty tail does not look certain.
     false = ((outside[:, None] > thresholds).sum(axis=0) + 3.0) / (len(outside) + 3.0)
     return float(thresholds[int(np.argmax((hits - delta) / false))])

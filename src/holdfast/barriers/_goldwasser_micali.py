@@ -255,7 +255,7 @@ def padding_for(epsilon: float) -> int:
     if epsilon > math.log(2.0) + 1e-9:
         return 1
     least = max(1, math.ceil(1.0 / math.expm1(epsilon)) - 1)
-    # Rounding can make it a little too small, and never by half.
+    # Rounding can make the start slightly too small, but never by a factor of two.
     return search.whole_edge(
         lambda padding: exact_privacy(padding).epsilon <= epsilon, 2 * least + 1, least - 1, guess=least
     )
@@ -443,7 +443,7 @@ def part(coins: Coins, name: str) -> Coins:
 
 
 def index_below(size: int, coins: Coins) -> int:
-    """One of 0 … ``size`` − 1, each exactly as likely."""
+    """A number from 0 to ``size`` − 1, exactly uniform."""
     return int(coins.integers(1, size)[0]) if isinstance(coins, Tape) else int(coins.integers(size))
 
 
@@ -477,7 +477,7 @@ def prime(bits: int, coins: Coins) -> int:
 
 
 def is_prime(number: int) -> bool:
-    """Whether GMP takes the number for a prime: an error has never been seen, and below 2⁶⁴ there is none."""
+    """Whether GMP says that the number is prime. This is exact below 2⁶⁴; above, no error is known."""
     return bool(_gmpy2().is_prime(number, _ROUNDS))
 
 

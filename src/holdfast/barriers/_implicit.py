@@ -17,6 +17,7 @@ from holdfast.barriers._inverter import Inverter, TableInverter
 from holdfast.errors import InvalidArgument
 from holdfast.records import Record
 from holdfast.replicable import Tape, tape_argument
+from holdfast.typing import BoundForm
 
 __all__ = ["ImplicitPlan", "ImplicitSample", "implicit_correlated_sample", "implicit_plan"]
 
@@ -252,7 +253,7 @@ class ImplicitPlan(Record):
 
 
 def implicit_plan(
-    inputs: int, accuracy: float, *, method: str = "sharp", inverter_error: float = 0.0
+    inputs: int, accuracy: float, *, method: BoundForm = "sharp", inverter_error: float = 0.0
 ) -> ImplicitPlan:
     """The numbers with which correlated sampling from ``inputs`` bits is within ``accuracy`` of the
     circuit's law.

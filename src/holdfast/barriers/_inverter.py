@@ -17,7 +17,7 @@ from holdfast.errors import InvalidArgument, MissingExtra
 __all__ = ["Inverter", "OneAtATime", "SatInverter", "TableInverter"]
 
 
-Found = npt.NDArray[np.int64]
+Preimages = npt.NDArray[np.int64]
 _AT_ONCE = 2**19
 _BYTE = 8
 
@@ -37,7 +37,7 @@ class Inverter(Protocol):
 
     def invert(
         self, circuit: Circuit, first: ToeplitzHash, value: int, second: ToeplitzHash, targets: Strings
-    ) -> Found:
+    ) -> Preimages:
         """For each i a string r with first(circuit(r)) = ``value`` and second_i(r) = targets[i]; −1 where
         none is found.
 
@@ -79,7 +79,7 @@ class TableInverter:
 
     def invert(
         self, circuit: Circuit, first: ToeplitzHash, value: int, second: ToeplitzHash, targets: Strings
-    ) -> Found:
+    ) -> Preimages:
         """The first preimage in the order of the table of values.
 
         Args:
@@ -95,7 +95,7 @@ class TableInverter:
             return preimages
         strings = circuit.preimages(places)
         which, where = _matches(second, targets, strings)
-        # Written backwards, so that the first of several stays.
+        # Assigned in reverse order, so that of several matches the first one stays.
         preimages[where[::-1]] = strings[which[::-1]].astype(np.int64)
         return preimages
 
@@ -182,7 +182,7 @@ class OneAtATime:
 
     def invert(
         self, circuit: Circuit, first: ToeplitzHash, value: int, second: ToeplitzHash, targets: Strings
-    ) -> Found:
+    ) -> Preimages:
         """One call for each function of ``second``.
 
         Args:

@@ -24,6 +24,7 @@ from holdfast.intervals import binomial_log_tail
 from holdfast.records import Record
 from holdfast.replicable import Tape, tape_argument
 from holdfast.stability import DP, Notion, PerfectGeneralization, Replicability, perfect_plan
+from holdfast.typing import BoundForm
 
 __all__ = [
     "LearnedSigns",
@@ -44,7 +45,7 @@ _PAPER = {"one_way_marginals_bound": (0.01, 0.01, 0.1), "sign_one_way_marginals_
 
 
 def one_way_marginals_bound(
-    d: int, *, accuracy: float, beta: float, stability: Notion, method: str = "sharp"
+    d: int, *, accuracy: float, beta: float, stability: Notion, method: BoundForm = "sharp"
 ) -> int:
     """Rows that any stable algorithm needs to estimate ``d`` marginals, each to within ``accuracy``.
 
@@ -57,7 +58,7 @@ def one_way_marginals_bound(
     Reference: SIS Theorems 5.3 and 5.5; DP: Bun, Ullman and Vadhan 2018; sharp: Holdfast.
 
     Args:
-        beta: How often the result may be farther from the truth than the accuracy, at most.
+        beta: The largest probability that the result is farther from the truth than the accuracy.
         method: "sharp", or "paper" for the constants as printed.
 
     >>> one_way_marginals_bound(1000, accuracy=0.01, beta=0.001, stability=Replicability(0.0001))
@@ -93,7 +94,7 @@ def one_way_marginals_bound(
 
 
 def sign_one_way_marginals_bound(
-    d: int, *, accuracy: float, beta: float, stability: Notion, method: str = "sharp"
+    d: int, *, accuracy: float, beta: float, stability: Notion, method: BoundForm = "sharp"
 ) -> int:
     """Rows that any stable algorithm needs to find the signs of ``d`` marginals, ``accuracy`` on average.
 
@@ -396,7 +397,9 @@ def overflow_probability(d: int, *, rows: int, examples: int) -> float:
     return rounding.probability(math.exp(min(0.0, tail + math.log(d))))
 
 
-def agnostic_bound(vc: int, *, accuracy: float, beta: float, stability: Notion, method: str = "sharp") -> int:
+def agnostic_bound(
+    vc: int, *, accuracy: float, beta: float, stability: Notion, method: BoundForm = "sharp"
+) -> int:
     """Examples that any replicable agnostic learner needs for a class of VC dimension ``vc``.
 
     Guarantee: an agnostic learner that is (accuracy, beta)-accurate and as replicable as ``stability`` says
@@ -407,7 +410,7 @@ def agnostic_bound(vc: int, *, accuracy: float, beta: float, stability: Notion, 
 
     Args:
         accuracy: How far from the truth the result may be.
-        beta: How often the result may be farther from the truth than the accuracy, at most.
+        beta: The largest probability that the result is farther from the truth than the accuracy.
         method: "sharp", or "paper" for the constants as printed.
 
     >>> agnostic_bound(100, accuracy=0.01, beta=0.001, stability=Replicability(0.0001))

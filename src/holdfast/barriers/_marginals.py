@@ -19,6 +19,7 @@ from holdfast.mechanisms import Noise, widest_ratio
 from holdfast.records import Record
 from holdfast.replicable import Tape, correlated_normal, round_to_grid, tape_argument
 from holdfast.stability import DP, Notion, Replicability
+from holdfast.typing import MarginalsMethod
 
 __all__ = [
     "METHODS",
@@ -47,7 +48,7 @@ class Marginals(Record):
     Args:
         value: The estimate of each marginal, or its sign.
         accuracy: How far it may be from the truth.
-        beta: How often the result may be farther from the truth than the accuracy, at most.
+        beta: The largest probability that the result is farther from the truth than the accuracy.
         rows: How many rows there are.
         method: How it was rounded or noised.
     """
@@ -78,7 +79,7 @@ def one_way_marginals(
     accuracy: float,
     beta: float,
     stability: Notion | None = None,
-    method: str = "rounding",
+    method: MarginalsMethod = "rounding",
     tape: Tape | None = None,
     simulation: bool = False,
     seed: int | None = None,
@@ -121,7 +122,7 @@ def sign_one_way_marginals(
     accuracy: float,
     beta: float,
     stability: Notion | None = None,
-    method: str = "rounding",
+    method: MarginalsMethod = "rounding",
     tape: Tape | None = None,
     simulation: bool = False,
     seed: int | None = None,
@@ -154,7 +155,12 @@ def sign_one_way_marginals(
 
 
 def one_way_marginals_rows(
-    d: int, *, accuracy: float, beta: float, stability: Notion | None = None, method: str = "rounding"
+    d: int,
+    *,
+    accuracy: float,
+    beta: float,
+    stability: Notion | None = None,
+    method: MarginalsMethod = "rounding",
 ) -> int:
     """The fewest rows for which ``one_way_marginals`` keeps its promise.
 
@@ -167,7 +173,7 @@ def one_way_marginals_rows(
     Args:
         d: How many columns there are.
         accuracy: How far from the truth the result may be.
-        beta: How often the result may be farther from the truth than the accuracy, at most.
+        beta: The largest probability that the result is farther from the truth than the accuracy.
         stability: What the algorithm must keep: DP, Replicability, or None for neither.
         method: "rounding", "droplets" or "joint", for replicable estimates.
 
@@ -179,7 +185,12 @@ def one_way_marginals_rows(
 
 
 def sign_one_way_marginals_rows(
-    d: int, *, accuracy: float, beta: float, stability: Notion | None = None, method: str = "rounding"
+    d: int,
+    *,
+    accuracy: float,
+    beta: float,
+    stability: Notion | None = None,
+    method: MarginalsMethod = "rounding",
 ) -> int:
     """The fewest rows for which ``sign_one_way_marginals`` keeps its promise.
 
@@ -192,7 +203,7 @@ def sign_one_way_marginals_rows(
     Args:
         d: How many columns there are.
         accuracy: How far from the truth the result may be.
-        beta: How often the result may be farther from the truth than the accuracy, at most.
+        beta: The largest probability that the result is farther from the truth than the accuracy.
         stability: What the algorithm must keep: DP, Replicability, or None for neither.
         method: "rounding", "droplets" or "joint", for replicable estimates.
 
@@ -231,7 +242,7 @@ def _estimated(
         value = noise.add(means, simulation=simulation, seed=seed)
     else:
         shared = tape_argument(tape, of=of)
-        # The width belongs to the promise and not to the rows at hand, so that it is the same everywhere.
+        # The width follows from the promise and not from the number of rows: both laboratories use the same.
         width = task.width(needed, method)
         value = rounded_means(means, width, method, shared)
     value = np.where(value < 0.0, -1.0, 1.0) if task.signs else np.clip(value, -1.0, 1.0)
@@ -328,7 +339,7 @@ def droplet(values: npt.ArrayLike, width: float, tape: Tape) -> Floats:
     if scaled.ndim != 1 or not (np.abs(scaled) < 2.0**40).all():
         raise InvalidArgument("values", "a vector of numbers, each below 2⁴⁰ widths", values, of=of)
     d = checks.whole(scaled.size, "the number of values", at_most=MOST_COLUMNS, of=of)
-    # The first dart that hits is the same however many are thrown at once.
+    # The first dart that hits does not depend on how many darts are thrown at once.
     darts = min(4 * 2**d, _NUMBERS_AT_ONCE // (d + 1))
     start = 0
     while True:
@@ -338,7 +349,7 @@ def droplet(values: npt.ArrayLike, width: float, tape: Tape) -> Floats:
         hits = np.flatnonzero(thrown[:, d] < chance)
         if hits.size:
             first = hits[0]
-            # From the dart and the whole number alone, so that everyone whom it hits gets the same bits.
+            # Computed from the dart and the whole number only, so everyone whom it hits gets the same bits.
             centre: Floats = (thrown[first, :d] + cells[first]) * width
             return centre
         start += darts * (d + 1)
@@ -376,7 +387,7 @@ class Task:
             variance = needed * needed / (2.0 * (math.log(2.0 * self.d) - math.log(self.beta)))
             variance = max(variance, self._spread**2) if self.signs else variance
             return rounding.down(math.sqrt(max(variance - 1.0 / rows, 0.0)))
-        # In logarithms: 2d/β is no float where β is 10⁻³⁰⁰.
+        # In logarithms, because 2d/β overflows for β near 10⁻³⁰⁰.
         spread = math.sqrt(2.0 * (math.log(2.0 * self.d) - math.log(self.beta)) / rows)
         widths = [0.0, 2.0 * (self.accuracy / (2.0 if self.signs else 1.0) - spread)]
         if self.signs:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,7 @@ from holdfast.intervals import Interval
 from holdfast.ledger import Balance, Book, BookError
 from holdfast.readings import Part, Question
 from holdfast.scoring import ScoreQuestion, score_question
+from holdfast.typing import BoardMetric
 
 if TYPE_CHECKING:
     from holdfast.typing import TableLike
@@ -97,8 +98,8 @@ class Board:
         *,
         target: str,
         id: str = "id",
-        metric: str = "accuracy",
-        compare: str | None = None,
+        metric: BoardMetric = "accuracy",
+        compare: Literal["paired", "scores"] | None = None,
         confidence: float = 0.95,
         step: float | None = None,
         start: float | None = None,
@@ -127,18 +128,18 @@ class Board:
         if len(table) < 4:
             raise NotEnoughRows(4, len(table), what="A board")
         limit = None if seconds is None else checks.real(seconds, "seconds", "(0, inf)", of="Board")
-        self.upward, first = _METRICS[metric]
-        self.start = first if start is None else checks.real(start, "start", "[0, 1]", of="Board")
-        hidden = np.random.default_rng(seed).permutation(len(table)) < round(sealed * len(table))
-        count = int((~hidden).sum())
+        self.upward, default_start = _METRICS[metric]
+        self.start = default_start if start is None else checks.real(start, "start", "[0, 1]", of="Board")
+        is_sealed = np.random.default_rng(seed).permutation(len(table)) < round(sealed * len(table))
+        count = int((~is_sealed).sum())
         self.step = 1 / math.sqrt(count) if step is None else checks.real(step, "step", "(0, 1]", of="Board")
         self._book = ledger if isinstance(ledger, Book) else Book(ledger)
         self.compare, compare_term = comparison_agreed(compare, self._book)
         table = _by_id(table, id, self._book)
         self._predictions = Predictions(table[id], self._expected, keep)
-        self._sealed_mask: NDArray[np.bool_] = hidden
-        self._live = _part(table, target, metric, ~hidden)
-        self._sealed = _part(table, target, metric, hidden) if hidden.any() else None
+        self._sealed_mask: NDArray[np.bool_] = is_sealed
+        self._live = _part(table, target, metric, ~is_sealed)
+        self._sealed = _part(table, target, metric, is_sealed) if is_sealed.any() else None
         for part in (self._live, self._sealed):
             if part is not None:
                 part.rows.limit(limit)
@@ -216,8 +217,8 @@ class Board:
 
         >>> labels = {"id": [1, 2, 3, 4], "y": [0, 1, 0, 1]}
         >>> board = Board(labels, target="y")
-        >>> told = board.submit({"id": [1, 2, 3, 4], "prediction": [0, 0, 0, 0]}, asker=Asker("ann"))
-        >>> board.submissions("ann") == (told,), board.submissions("bob")
+        >>> result = board.submit({"id": [1, 2, 3, 4], "prediction": [0, 0, 0, 0]}, asker=Asker("ann"))
+        >>> board.submissions("ann") == (result,), board.submissions("bob")
         (True, ())
         """
         with self._lock:
@@ -245,13 +246,17 @@ class Board:
         self._session.read()
         return self._session.account.spent
 
-    def submit(self, predictions: TableLike, *, asker: Asker = NOBODY) -> Submission:
+    def submit(self, predictions: TableLike | Mapping[Any, Any], *, asker: Asker = NOBODY) -> Submission:
         """Score a table of ``predictions``. The same predictions again get the same result, at no cost.
         ``asker`` says who submits."""
         return self._score(self._predictions.check(predictions, asker.name), asker)
 
     def take_in(
-        self, predictions: TableLike, *, by: str = "", permit: Callable[[str], None] | None = None
+        self,
+        predictions: TableLike | Mapping[Any, Any],
+        *,
+        by: str = "",
+        permit: Callable[[str], None] | None = None,
     ) -> str:
         """Check and keep ``predictions`` without scoring them, for a blind phase; returns their key. ``by``
         is who submits.
@@ -283,7 +288,7 @@ class Board:
         Assumes: none of them was made with the help of another one's result.
         Reference: docs/theory/code-guard.md, "Asked together".
         """
-        submissions = {key: self._taken_in(key) for key in keys}
+        submissions = {key: self._kept_submission(key) for key in keys}
         members = [self._member(submission) for submission in submissions.values() if submission is not None]
         with self._lock:
             answer_together(self._session, self._strategy, members, self._live)
@@ -307,8 +312,8 @@ class Board:
 
         >>> labels = {"id": [1, 2, 3, 4], "y": [0, 1, 0, 1]}
         >>> board = Board(labels, target="y")
-        >>> told = board.submit({"id": [1, 2, 3, 4], "prediction": [0, 0, 0, 0]}, asker=Asker("ann"))
-        >>> board.choose_finalists([told.key], by="ann") == board.finalists("ann") == (told.key,)
+        >>> result = board.submit({"id": [1, 2, 3, 4], "prediction": [0, 0, 0, 0]}, asker=Asker("ann"))
+        >>> board.choose_finalists([result.key], by="ann") == board.finalists("ann") == (result.key,)
         True
         """
         chosen = tuple(dict.fromkeys(keys))
@@ -318,7 +323,7 @@ class Board:
             most = "1 submission" if self.most_finalists == 1 else f"{self.most_finalists:,} submissions"
             raise QueryRejected(f"Choose at most {most} for the final; got {len(chosen):,}.")
         for key in chosen:
-            submission = self._taken_in(key)
+            submission = self._kept_submission(key)
             # The message does not reveal whether somebody else submitted it.
             if submission is None or submission.by != by:
                 raise QueryRejected(f"You have no submission {key!r} on this board.")
@@ -353,14 +358,14 @@ class Board:
         """
         if self._sealed is None:
             raise QueryRejected(_NO_SEALED_PART)
-        written = self._book.about("final scores", "act")
-        if written is None:
+        recorded = self._book.about("final scores", "act")
+        if recorded is None:
             scores = self._final_scores(self._sealed, self._recorded_finalists(finalists))
             body = self._session.record(
                 "act", {"scores": [score.to_dict() for score in scores]}, "final scores"
             )
         else:
-            body = written.body
+            body = recorded.body
         return tuple(FinalScore(**score) for score in body["scores"])
 
     @property
@@ -398,8 +403,8 @@ class Board:
         with self._lock:
             # Made from the newest book, so that a choice is either in it before the final or refused.
             self._session.record_newest(line, "final")
-        written = self._book.about("final", "act")
-        return [] if written is None else list(written.body["finalists"])
+        recorded = self._book.about("final", "act")
+        return [] if recorded is None else list(recorded.body["finalists"])
 
     def _finalists(self) -> list[str]:
         """What each person chose, or their best submission, and of equal ones the latest."""
@@ -414,7 +419,7 @@ class Board:
 
     def _final_scores(self, sealed: Part, finalists: list[str]) -> list[FinalScore]:
         nats = -math.log((1 - self.confidence) / max(1, len(finalists)))
-        submissions = [self._taken_in(key) for key in finalists]
+        submissions = [self._kept_submission(key) for key in finalists]
         scores = [
             self._final_score(submission, sealed, nats)
             for submission in submissions
@@ -443,7 +448,7 @@ class Board:
         best, standing = Best("", self.start, None), self.standing
         for entry in standing:
             if reserved is None or self._lines[entry.key] < reserved.sequence:
-                submission = self._taken_in(entry.key)
+                submission = self._kept_submission(entry.key)
                 if submission is not None:
                     scored = self._question(submission, self._live, ~self._sealed_mask)
                     best = Best(entry.key, entry.value, scored)
@@ -454,7 +459,8 @@ class Board:
         return replace(best, reached=max(0, round(gain / self.step)))
 
     def _score(self, submission: Checked, asker: Asker) -> Submission:
-        """Score a submission that passed the door; it is kept once it may be scored, and before it is."""
+        """Score a submission that passed the check. It is kept after it may be scored, and before it is
+        scored."""
 
         def permit(balance: Balance, price: int) -> None:
             if asker.permit is not None:
@@ -488,8 +494,8 @@ class Board:
             released = self._session.repeat(released, subject, member.asker, **member.facts)
         return self._submission(released)
 
-    def _taken_in(self, key: str) -> Checked | None:
-        """A submission that was kept; None where it cannot be read, or would not pass the door now."""
+    def _kept_submission(self, key: str) -> Checked | None:
+        """A submission that was kept; None if it cannot be read, or would not pass the check now."""
         try:
             return self._predictions.read(key)
         except QueryRejected:
@@ -558,9 +564,9 @@ def _by_id(table: Any, id: str, book: Book) -> Any:
 def _part(table: Any, target: str, metric: str, mask: NDArray[np.bool_]) -> Part:
     import pandas
 
-    chosen = table.loc[mask, [target]].reset_index(drop=True)
+    labels = table.loc[mask, [target]].reset_index(drop=True)
     if metric == "brier":  # Booleans with nulls come as objects.
-        chosen[target] = pandas.to_numeric(chosen[target])
-    rows = open_rows(chosen).stored()
+        labels[target] = pandas.to_numeric(labels[target])
+    rows = open_rows(labels).stored()
     rows.seal()
     return Part(rows, training=False, data_rows=int(mask.sum()))

@@ -90,33 +90,33 @@ class Predictions:
         self.ids: list[Any] = np.asarray(ids).tolist()
         self._expected = expected
         self._place = {str(id): place for place, id in enumerate(self.ids)}
-        self._keep = None if keep is None else Path(keep)
-        self._held: dict[str, Checked] = {}
-        if self._keep is not None:
-            self._keep.mkdir(parents=True, exist_ok=True)
+        self._folder = None if keep is None else Path(keep)
+        self._in_memory: dict[str, Checked] = {}
+        if self._folder is not None:
+            self._folder.mkdir(parents=True, exist_ok=True)
 
     def check(self, table: Any, by: str) -> Checked:
         """Refuse a table that is no submission to this board; nothing is kept yet."""
         frame = _two_columns(table)
         places = self._places([str(id) for id in frame["id"].tolist()])
-        values = self._fitting(self._plain(frame["prediction"].set_axis(places).sort_index()))
+        values = self._checked_values(self._plain(frame["prediction"].set_axis(places).sort_index()))
         self._refuse_probabilities(values)
         return Checked(_key(_content(by, values)), by, values)
 
     def keep(self, submission: Checked) -> None:
         """Keep a submission, so that its key is enough from now on."""
-        if self._keep is None:
-            self._held[submission.key] = submission
+        if self._folder is None:
+            self._in_memory[submission.key] = submission
         else:
             content = _content(submission.by, submission.values)
-            self._write(self._keep / f"{submission.key}.json", content)
+            self._write(self._folder / f"{submission.key}.json", content)
 
     def read(self, key: str) -> Checked:
         """A submission that was kept, checked again."""
-        submission = self._held.get(key) if self._keep is None else self._stored(self._keep, key)
+        submission = self._in_memory.get(key) if self._folder is None else self._stored(self._folder, key)
         if submission is None:
             raise QueryRejected(f"There is no submission {key!r}.")
-        self._fitting(submission.values)
+        self._checked_values(submission.values)
         return submission
 
     @staticmethod
@@ -141,8 +141,8 @@ class Predictions:
             (repeated, _), *_ = Counter(ids).most_common(1)
             raise QueryRejected(f"Id {repeated} occurs twice. Give one prediction for every id.")
         if len(ids) != len(self.ids):
-            given = set(ids)
-            missing = next(id for id in self.ids if str(id) not in given)
+            given_ids = set(ids)
+            missing = next(id for id in self.ids if str(id) not in given_ids)
             count = len(self.ids) - len(ids)
             have = "1 id has" if count == 1 else f"{count:,} ids have"
             raise QueryRejected(f"{have} no prediction, for example id {missing!r}.")
@@ -163,33 +163,33 @@ class Predictions:
         odd = np.array([not isinstance(value, _NUMBERS) for value in values])
         self._refuse(odd, f"is not {self._kind}; give one for every id")
         try:
-            whole = all(isinstance(value, (bool, int, np.bool_, np.integer)) for value in values)
-            return self._numbers(np.array(values, dtype=np.int64 if whole else np.float64))
+            all_whole = all(isinstance(value, (bool, int, np.bool_, np.integer)) for value in values)
+            return self._numbers(np.array(values, dtype=np.int64 if all_whole else np.float64))
         except OverflowError:
             raise QueryRejected("A prediction is a whole number that does not fit into 64 bits.") from None
 
     def _numbers(self, values: NDArray[Any]) -> NDArray[Any]:
         """The same numbers in the same form: whole where all are."""
         if values.dtype.kind != "f":
-            small = values.dtype != np.uint64 or not np.any(values >> np.uint64(63))
-            return values.astype(np.int64) if small else values
+            fits = values.dtype != np.uint64 or not np.any(values >> np.uint64(63))
+            return values.astype(np.int64) if fits else values
         numbers = values.astype(np.float64)
         self._refuse(~np.isfinite(numbers), "is missing or not finite; give one prediction for every id")
-        whole = np.all(np.abs(numbers) < _WHOLE) and np.all(numbers == np.floor(numbers))
-        return numbers.astype(np.int64) if whole else numbers + 0.0  # one zero
+        all_whole = np.all(np.abs(numbers) < _WHOLE) and np.all(numbers == np.floor(numbers))
+        return numbers.astype(np.int64) if all_whole else numbers + 0.0  # −0.0 becomes 0.0.
 
-    def _fitting(self, values: NDArray[Any]) -> NDArray[Any]:
+    def _checked_values(self, values: NDArray[Any]) -> NDArray[Any]:
         """Refuse predictions of another kind than the labels, and probabilities that are none."""
         if (values.dtype.kind == "U") != self._expected.text:
-            given = "texts" if values.dtype.kind == "U" else "numbers"
-            raise QueryRejected(f"Each prediction has to be {self._kind}, as the labels are; got {given}.")
+            got = "texts" if values.dtype.kind == "U" else "numbers"
+            raise QueryRejected(f"Each prediction has to be {self._kind}, as the labels are; got {got}.")
         if self._expected.unit:
             self._refuse(~((values >= 0) & (values <= 1)), "is not a probability; give a number in [0, 1]")
         return values
 
     def _refuse_probabilities(self, values: NDArray[Any]) -> None:
         """Refuse numbers between 0 and 1 where labels are whole by type. Submissions that were kept before
-        this was checked stay valid, so it is not part of :meth:`_fitting`."""
+        this was checked stay valid, so it is not part of :meth:`_checked_values`."""
         if not self._expected.whole or values.dtype.kind != "f":
             return
         between = (values > 0) & (values < 1)
@@ -214,12 +214,12 @@ class Predictions:
         """Put the content on disk under its name, whole or not at all."""
         if path.exists():
             return
-        beside = path.with_suffix(f".{os.getpid()}.new")
-        with beside.open("wb") as file:
+        temporary = path.with_suffix(f".{os.getpid()}.new")
+        with temporary.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(path)
+        temporary.replace(path)
 
 
 def _two_columns(table: Any) -> Any:
@@ -232,8 +232,8 @@ def _two_columns(table: Any) -> Any:
             "A submission is a table with the columns 'id' and 'prediction', of the same length."
         ) from None
     if sorted(map(str, frame.columns)) != ["id", "prediction"]:
-        given = ", ".join(map(repr, frame.columns))
-        raise QueryRejected(f"A submission has the columns 'id' and 'prediction'; this one has {given}.")
+        columns = ", ".join(map(repr, frame.columns))
+        raise QueryRejected(f"A submission has the columns 'id' and 'prediction'; this one has {columns}.")
     return frame
 
 

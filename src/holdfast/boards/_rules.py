@@ -1,5 +1,5 @@
-"""How a board judges a submission, row by row against the best one or by its own score on a ladder of steps,
-and what it tells.
+"""How a board judges a submission, and what it releases. A board compares a submission with the best one row
+by row, or it compares scores on a ladder of steps.
 
 Row by row, the output is "not shown to be better" or "better by more than i steps". Rows on which both are
 right, or both wrong, cancel out, so this sees much smaller gains than two scores side by side. What is shown
@@ -99,8 +99,8 @@ def comparison_agreed(compare: str | None, book: Book) -> tuple[str, dict[str, s
     if agreed is not None and compare not in (None, agreed):
         raise InvalidArgument("compare", f"{agreed!r}, as when the book was opened", compare, of="Board")
     chosen = compare or agreed or _COMPARISONS[0]
-    written = opening is None or "compare" in opening.body
-    return chosen, {"compare": chosen} if written else {}
+    is_written = opening is None or "compare" in opening.body
+    return chosen, {"compare": chosen} if is_written else {}
 
 
 @dataclass(frozen=True)
@@ -130,6 +130,8 @@ class PreparedComparison:
     step: float
     upward: bool
 
+    reading = None
+
     @property
     def nats(self) -> float:
         """ln(1/δ) for the error probability δ of this comparison."""
@@ -142,12 +144,12 @@ class PreparedComparison:
 
     @property
     def worst_price(self) -> float:
-        """The dearest output, a failure included, whatever others of its batch reveal before it is priced: a
-        gain is dearest if none of them had one, and "not shown" if all of them had."""
-        seen, others = self.account.experience, self.account.together - 1
-        calm = PromotionAlphabet(self.most_steps, replace(seen, confirmed=seen.confirmed + others))
-        stormy = PromotionAlphabet(self.most_steps, replace(seen, surprised=seen.surprised + others))
-        return max(calm.worst_price, stormy.price(None))
+        """The highest price of any output, a failure included, whatever others of its batch reveal before it
+        is priced. A gain costs most if none of the others had one, and "not shown" if all of them had."""
+        before, others = self.account.experience, self.account.together - 1
+        none_gained = PromotionAlphabet(self.most_steps, replace(before, confirmed=before.confirmed + others))
+        all_gained = PromotionAlphabet(self.most_steps, replace(before, surprised=before.surprised + others))
+        return max(none_gained.worst_price, all_gained.price(None))
 
     @property
     def _alphabet(self) -> PromotionAlphabet:
@@ -187,13 +189,13 @@ class PreparedComparison:
         return Outcome(price=self._alphabet.failure_price, surprise=True, released=None)
 
     def _steps(self, part: Part) -> int | None:
-        own = self._values(self.question, part)
+        scores = self._values(self.question, part)
         if self.best.question is not None:
-            gains = own - self._values(self.best.question, part)
+            gains = scores - self._values(self.best.question, part)
         elif self.question.binary:
-            return self._above_start(int(own.sum()), len(own))
+            return self._above_start(int(scores.sum()), len(scores))
         else:
-            gains = own - self.best.bound
+            gains = scores - self.best.bound
         gains = gains if self.upward else -gains
         steps = gain_steps(gains, nats=self.nats, step=self.step, binary=self.question.binary)
         return None if steps is None else min(steps, self.most_steps)

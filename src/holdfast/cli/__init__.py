@@ -6,6 +6,7 @@ no; 2 bad input.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
@@ -61,6 +62,8 @@ cli.add_command(report)
 cli.add_command(restore)
 cli.add_command(serve)
 cli.add_command(verify)
+# A write to a full disk, or beyond a limit, does not say to which file.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _SUBJECT = re.compile(r"The '\w+' argument(?: of .+?)? must be ")
 
 
@@ -80,13 +83,13 @@ def _say(message: str, style: str, *, in_one_line: bool = False) -> None:
 
 def _print_dependence_warnings() -> None:
     """Print the warning of a guard as a sentence on stderr, without the file and line that it comes from."""
-    shown = warnings.showwarning
+    show_other_warning = warnings.showwarning
 
-    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+    def show(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
         if issubclass(category, errors.DependenceWarning):
             _say(str(message), "bold yellow", in_one_line=True)
         else:
-            shown(message, category, *place, **more)
+            show_other_warning(message, category, *place, **options)
 
     warnings.simplefilter("always", errors.DependenceWarning)
     warnings.showwarning = show
@@ -101,10 +104,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _run(arguments: Sequence[str] | None) -> None:
     write_on_any_terminal()
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    as_json = "--json" in given
+    command_line = list(sys.argv[1:] if arguments is None else arguments)
+    as_json = "--json" in command_line
     try:
-        cli.main(args=given, prog_name="holdfast", standalone_mode=False)
+        cli.main(args=command_line, prog_name="holdfast", standalone_mode=False)
         sys.stdout.flush()
     except errors.HoldfastError as error:
         _report(error, as_json=as_json)
@@ -120,9 +123,10 @@ def _run(arguments: Sequence[str] | None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except OSError as error:
-        if error.filename is None:
+        if error.filename is None and error.errno not in _FULL:
             raise
-        _report(errors.HoldfastError(f"Cannot use {error.filename}: {error.strerror}."), as_json=as_json)
+        what = "Cannot write" if error.filename is None else f"Cannot use {error.filename}"
+        _report(errors.HoldfastError(f"{what}: {error.strerror}."), as_json=as_json)
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
@@ -135,49 +139,51 @@ def _name_options(command: click.Command) -> None:
     The user typed an option and does not know the argument of the library that it stands for.
     """
     if isinstance(command, click.Group):
-        for inside in command.commands.values():
-            _name_options(inside)
+        for subcommand in command.commands.values():
+            _name_options(subcommand)
         return
     call = command.callback
     assert call is not None
 
     @wraps(call)
-    def called(**given: Any) -> Any:
+    def call_and_rename(**values: Any) -> Any:
         try:
-            return call(**given)
+            return call(**values)
         except errors.InvalidArgument as error:
-            _rename(error, command.params, given)
+            _rename(error, command.params, values)
             raise
 
-    command.callback = called
+    command.callback = call_and_rename
 
 
 def _rename(
-    error: errors.InvalidArgument, parameters: Sequence[click.Parameter], given: Mapping[str, Any]
+    error: errors.InvalidArgument, parameters: Sequence[click.Parameter], values: Mapping[str, Any]
 ) -> None:
     options = {
         str(option.name): max(option.opts, key=len)
         for option in parameters
         if isinstance(option, click.Option)
     }
-    name, got = error.argument, error.got
+    name, rejected_value = error.argument, error.got
     # A notion or a question may have an argument of the same name; only the value distinguishes them.
-    if name not in options or not _same(given[name], got):
+    if name not in options or not _is_same_value(values[name], rejected_value):
         return
     words = _SUBJECT.sub(f"The {options[name]} option must be ", str(error), count=1)
-    if got is None:
+    if rejected_value is None:
         words = words.removesuffix(" Got None instead.")
-        for missing in (other for other in options if given[other] is None):
+        for missing in (option_name for option_name in options if values[option_name] is None):
             words = re.sub(rf"(?<![-\w]){missing}\b", options[missing], words)
     error.argument, error.args = options[name], (words,)
 
 
-def _same(given: Any, got: Any) -> bool:
+def _is_same_value(option_value: Any, rejected_value: Any) -> bool:
     """Whether an option's value is what the library got; pairs arrive as either kind of sequence, and NaN is
     not equal to itself."""
     pair = (list, tuple)
-    return repr(given) == repr(got) or (
-        isinstance(given, pair) and isinstance(got, pair) and [*given] == [*got]
+    return repr(option_value) == repr(rejected_value) or (
+        isinstance(option_value, pair)
+        and isinstance(rejected_value, pair)
+        and [*option_value] == [*rejected_value]
     )
 
 

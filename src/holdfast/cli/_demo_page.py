@@ -16,14 +16,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from holdfast.cli._output import filled, picture
-from holdfast.lab import TRUTH, Claim, Story, Told
+from holdfast.lab import TRUTH, AnsweredQuestion, Claim, Story
 from holdfast.records import interval_words
 
 
 def page(story: Story) -> str:
     """The story as a page, with its picture for wide and narrow screens."""
-    asking = sum(question.answer.cost for question in story.told)
-    searching = story.guard.nats or 0.0
+    asking_nats = sum(question.answer.cost for question in story.told)
+    searching_nats = story.guard.nats or 0.0
     return filled(
         "demo_page.html",
         rows=f"{story.rows:,}",
@@ -35,13 +35,13 @@ def page(story: Story) -> str:
         discoveries=story.naive.missed,
         picture_style=_PICTURE_STYLE.strip(),
         picture=drawn(story) + drawn(story, narrow=True),
-        claims="\n".join(_claim(claim) for claim in story.claims),
-        told="\n".join(_told(question) for question in story.told),
+        claims="\n".join(_claim_row(claim) for claim in story.claims),
+        told="\n".join(_question_row(question) for question in story.told),
         count=len(story.told),
         once=html.escape(story.once),
-        asking=f"{asking:.2g}",
-        searching=f"{searching:.2g}",
-        asking_share=f"{100 * asking / (asking + searching):.1f}",
+        asking=f"{asking_nats:.2g}",
+        searching=f"{searching_nats:.2g}",
+        asking_share=f"{100 * asking_nats / (asking_nats + searching_nats):.1f}",
         attacked_nats=f"{story.attacked.nats:.0f}",
         left=html.escape(story.left),
         statement=html.escape(story.certificate.statement),
@@ -62,7 +62,7 @@ def _lead(story: Story) -> str:
     )
 
 
-def _claim(claim: Claim) -> str:
+def _claim_row(claim: Claim) -> str:
     about = {
         "Plain averages": "of every row, with an exact 95% interval that ignores the search",
         "One holdout, used once": (
@@ -89,7 +89,7 @@ def _claim(claim: Claim) -> str:
     )
 
 
-def _told(question: Told) -> str:
+def _question_row(question: AnsweredQuestion) -> str:
     answer = question.answer
     value, interval = interval_words(answer.value, answer.low, answer.high)
     room = 0.25 * (answer.high - answer.low)
@@ -264,15 +264,16 @@ def _coins(story: Story, width: int, height: int, *, narrow: bool) -> str:
     ends = [end for answer in guarded for end in (answer.low, answer.high)]
     ends += [end for interval in plain for end in (interval.low, interval.high)]
     place = ShareScale.over(ends, bottom, top)
-    each = (right - left) / len(order)
+    coin_width = (right - left) / len(order)
     band, strokes = [], []
     for i, (answer, interval) in enumerate(zip(guarded, plain, strict=True)):
-        x = left + each * i
+        x = left + coin_width * i
         band.append(
-            f"M{x:.1f} {place(answer.low):.1f}V{place(answer.high):.1f}h{each:.2f}V{place(answer.low):.1f}z"
+            f"M{x:.1f} {place(answer.low):.1f}V{place(answer.high):.1f}"
+            f"h{coin_width:.2f}V{place(answer.low):.1f}z"
         )
         kind = "plain" if interval.contains(TRUTH) else "misses"
-        middle = x + each / 2
+        middle = x + coin_width / 2
         strokes.append(_line(middle, place(interval.low), middle, place(interval.high), kind))
     missed = sum(not interval.contains(TRUTH) for interval in plain)
     title = "What each coin flip seems to know on its own"
@@ -281,14 +282,14 @@ def _coins(story: Story, width: int, height: int, *, narrow: bool) -> str:
         _text(start, top - 60 if not narrow else top - 94, title, "title"),
         *_legend(start, top, missed, narrow=narrow),
         f'<path d="{"".join(band)}" class="guarded"/>',
-        f'<g stroke-width="{min(each * 0.55, 6):.2f}">{"".join(strokes)}</g>',
+        f'<g stroke-width="{min(coin_width * 0.55, 6):.2f}">{"".join(strokes)}</g>',
         _line(left, place(TRUTH), right, place(TRUTH), "truth"),
         _line(left, bottom, right, bottom, "rule"),
     ]
     for share in place.ticks(8):
         parts.append(_text(left - 8, place(share) + 5, f"{share:.0%}", anchor="end"))
     for coin in (1, (len(order) + 1) // 2, len(order)):
-        place_of_coin, anchor = left + each * (coin - 0.5), "end" if coin == len(order) else "middle"
+        place_of_coin, anchor = left + coin_width * (coin - 0.5), "end" if coin == len(order) else "middle"
         parts.append(_text(place_of_coin, bottom + 20, str(coin), anchor=anchor))
     under = "sorted by how often it agrees with “expensive”"
     parts.append(

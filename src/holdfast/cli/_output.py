@@ -56,8 +56,8 @@ def write_on_any_terminal() -> None:
 
 def print_data(document: Any) -> None:
     """Print one JSON document, in ASCII where the output is not UTF-8. JSON has no infinity: it is null."""
-    everything = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
-    click.echo(json.dumps(_finite(document), ensure_ascii=not everything, allow_nan=False, default=str))
+    unicode = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
+    click.echo(json.dumps(_finite(document), ensure_ascii=not unicode, allow_nan=False, default=str))
 
 
 def _spell(error: UnicodeError) -> tuple[str, int]:
@@ -87,8 +87,8 @@ def filled(template: str, **values: object) -> str:
     """The template with these values, which are HTML already."""
     folder = resources.files("holdfast.cli")
     style = folder.joinpath("page.css").read_text(encoding="utf-8").rstrip()
-    text = folder.joinpath(template).read_text(encoding="utf-8")
-    return Template(text).substitute(values, style=style)
+    template_text = folder.joinpath(template).read_text(encoding="utf-8")
+    return Template(template_text).substitute(values, style=style)
 
 
 _WIDTH = 40
@@ -111,9 +111,9 @@ def picture(
         inside = (min(max(number, span[0]), span[1]) - span[0]) / (span[1] - span[0])
         return min(width - 1, math.floor(inside * width))
 
-    first, last = place(low), place(high)
+    first_cell, last_cell = place(low), place(high)
     cells = [("─", "dim")] * width
-    cells[first : last + 1] = [("━", style)] * (last - first + 1)
+    cells[first_cell : last_cell + 1] = [("━", style)] * (last_cell - first_cell + 1)
     if mark is not None:
         cells[place(mark)] = (sign, "yellow")
     cells[place(value)] = ("●", f"bold {style}")
@@ -162,16 +162,16 @@ def ask_and_show(console: Console, guard: Guard, question: str, finer: Finer | N
     """Ask one question and show the answer."""
     from holdfast import queries
 
-    asked = queries.read(question)
-    if asked.is_table:
+    query = queries.read(question)
+    if query.is_table:
         table = guard.table(question, **finer) if finer else guard.table(question)
         show_table(console, table)
         return
-    asked_before = len(guard.history)
+    answers_before = len(guard.history)
     answer = guard.ask(question, **finer) if finer else guard.ask(question)
     left = "" if math.isinf(guard.left) else f" · {amount(guard.left, guard.unit)} left"
-    _show_answer(console, answer, _cost(answer, free=len(guard.history) == asked_before) + left)
-    if asked.kind == "cdf":
+    _show_answer(console, answer, _cost(answer, free=len(guard.history) == answers_before) + left)
+    if query.kind == "cdf":
         show_curve(console, guard.curve(question))
 
 
@@ -200,9 +200,9 @@ def show_curve(console: Console, curve: Curve) -> None:
     step = max(1, len(curve.points) // _POINTS_SHOWN)
     for place in range(step // 2, len(curve.points), step):
         low, value, high = curve.low[place], curve.value[place], curve.high[place]
-        shown, interval = interval_words(value, low, high)
+        value_text, interval = interval_words(value, low, high)
         drawn = picture(value, low, high, span=(0.0, 1.0))
-        table.add_row(f"{curve.points[place]:.5g}", shown, escape(interval), drawn)
+        table.add_row(f"{curve.points[place]:.5g}", value_text, escape(interval), drawn)
     console.print(table, highlight=False)
 
 
@@ -211,8 +211,8 @@ def show_together(
 ) -> None:
     """Show answers to questions that were asked together; ``answered_before`` says which were free."""
     for place, (answer, before) in enumerate(zip(answers, answered_before, strict=False)):
-        twice = any(answer is other for other in answers[:place])
-        _show_answer(console, answer, _cost(answer, free=before or twice))
+        repeated = any(answer is earlier for earlier in answers[:place])
+        _show_answer(console, answer, _cost(answer, free=before or repeated))
         if getattr(answer.query, "kind", "") == "cdf":
             show_curve(console, guard.curve(answer.query))
 
@@ -309,8 +309,8 @@ def show_columns(console: Console, guard: Guard) -> None:
     if frame is not None:
         table.add_column("in the training rows", overflow="fold")
     for name, column in guard.schema.items():
-        seen = [] if frame is None else [escape(_seen(frame[name], column.kind))]
-        table.add_row(escape(name), column.kind, *seen)
+        training_cell = [] if frame is None else [escape(_column_words(frame[name], column.kind))]
+        table.add_row(escape(name), column.kind, *training_cell)
     console.print(table, highlight=False)
 
 
@@ -320,13 +320,13 @@ def show_train(console: Console, guard: Guard) -> None:
     if frame is None:
         console.print("There are no training rows. Give a guess with each question, as in guess = 0.5.")
         return
-    first = frame.head(8)
-    console.print(f"{len(frame):,} training rows, free to look at. The first {len(first)}:", style="dim")
-    text = first.to_string(index=False, line_width=max(20, console.width - 1))
+    first_rows = frame.head(8)
+    console.print(f"{len(frame):,} training rows, free to look at. The first {len(first_rows)}:", style="dim")
+    text = first_rows.to_string(index=False, line_width=max(20, console.width - 1))
     console.print(Text(text, no_wrap=True, overflow="crop"))
 
 
-def _seen(values: Any, kind: str) -> str:
+def _column_words(values: Any, kind: str) -> str:
     missing = float(values.isna().mean())
     present = values.dropna()
     if len(present) == 0:

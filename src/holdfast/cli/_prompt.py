@@ -71,19 +71,19 @@ class Suggestions(Completer):
     """Commands and kinds of question at the start of a line; columns, options and functions within one."""
 
     def __init__(self, columns: Iterable[str]) -> None:
-        written = ('"' + name.replace('"', '""') + '"' for name in columns)
-        self._columns = tuple(queries.Expression.read(name).text for name in written)
+        quoted_names = ('"' + name.replace('"', '""') + '"' for name in columns)
+        self._columns = tuple(queries.Expression.read(name).text for name in quoted_names)
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
         """Everything that continues the word before the cursor."""
         line = document.text_before_cursor
         match = _WORD.search(line)
         word = match.group() if match else ""
-        for text in self._offered(line[: len(line) - len(word)].strip()):
-            if text.lower().lstrip('"').startswith(word.lower().lstrip('"')):
-                yield Completion(text, start_position=-len(word))
+        for suggestion in self._suggestions(line[: len(line) - len(word)].strip()):
+            if suggestion.lower().lstrip('"').startswith(word.lower().lstrip('"')):
+                yield Completion(suggestion, start_position=-len(word))
 
-    def _offered(self, before: str) -> tuple[str, ...]:
+    def _suggestions(self, before: str) -> tuple[str, ...]:
         if not before:
             return (*FORMS, *COMMANDS)
         if before.lower() == "preview":
@@ -98,9 +98,9 @@ PROMPT = "holdfast> "
 
 def converse(guard: Guard, *, data: str, ledger: Path | None) -> None:
     """Read questions and commands from the terminal until the user leaves."""
-    shown = Console(highlight=False)
-    conversation = Conversation(guard, shown)
-    _greet(shown, guard, data, ledger)
+    console = Console(highlight=False)
+    conversation = Conversation(guard, console)
+    _greet(console, guard, data, ledger)
     session: PromptSession[str] = PromptSession(
         history=InMemoryHistory([str(answer.query) for answer in guard.history]),
         completer=Suggestions(guard.schema),
@@ -115,8 +115,10 @@ def converse(guard: Guard, *, data: str, ledger: Path | None) -> None:
             continue
         except EOFError:
             break
-    kept = f"The account is kept in {ledger}." if ledger else "The account was kept in memory and is gone."
-    shown.print(kept, style="dim", markup=False)
+    farewell = (
+        f"The account is kept in {ledger}." if ledger else "The account was kept in memory and is gone."
+    )
+    console.print(farewell, style="dim", markup=False)
 
 
 def _greet(console: Console, guard: Guard, data: str, ledger: Path | None) -> None:
@@ -140,12 +142,12 @@ class Conversation:
 
     def handle(self, line: str) -> bool:
         """Execute one line. Returns False if it ends the session."""
-        word, _, rest = line.strip().partition(" ")
+        word, _, argument = line.strip().partition(" ")
         if word.lower() in ("quit", "exit"):
             return False
         try:
             if word.lower() in COMMANDS:
-                self._obey(word.lower(), rest.strip())
+                self._execute(word.lower(), argument.strip())
             elif word:
                 _output.ask_and_show(self._console, self._guard, line)
         except (HoldfastError, OSError) as error:
@@ -153,7 +155,7 @@ class Conversation:
         self.meter = _meter(self._guard)
         return True
 
-    def _obey(self, command: str, rest: str) -> None:
+    def _execute(self, command: str, argument: str) -> None:
         console, guard = self._console, self._guard
         match command:
             case "help":
@@ -168,10 +170,10 @@ class Conversation:
                 console.print(str(guard.certificate), markup=False)
             case "train":
                 _output.show_train(console, guard)
-            case "preview" if rest:
-                _output.show_preview(console, guard.cost_preview(rest))
-            case "plot" if rest:
-                _plot(console, guard, Path(rest))
+            case "preview" if argument:
+                _output.show_preview(console, guard.cost_preview(argument))
+            case "plot" if argument:
+                _plot(console, guard, Path(argument))
             case _:
                 console.print(COMMANDS[command], markup=False)
 

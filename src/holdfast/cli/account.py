@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Given:
+class AccountOptions:
     """The options about an account that were given on the command line, without those left out."""
 
     train: str | None = None
     clusters: str | None = None
     mixing: float | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    terms: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -42,11 +42,11 @@ class Given:
         train: str | None = None,
         clusters: str | None = None,
         mixing: float | None = None,
-        **options: Any,
-    ) -> Given:
+        **terms: Any,
+    ) -> AccountOptions:
         """From the options of a command, which are None where they were left out."""
         return cls(
-            train, clusters, mixing, {name: value for name, value in options.items() if value is not None}
+            train, clusters, mixing, {name: value for name, value in terms.items() if value is not None}
         )
 
 
@@ -65,7 +65,7 @@ def beside(data: str) -> Path:
 
 
 @contextmanager
-def opened(data: str, ledger: Path | None, given: Given) -> Iterator[Guard]:
+def opened(data: str, ledger: Path | None, options: AccountOptions) -> Iterator[Guard]:
     """A guard on the data whose account is kept in ``ledger`` (None: in memory), which is closed at the end.
 
     Options that are left out are those with which the account was opened. Other values are refused.
@@ -76,9 +76,9 @@ def opened(data: str, ledger: Path | None, given: Given) -> Iterator[Guard]:
     new = ledger is None or not ledger.exists()
     book = Book(ledger)
     try:
-        options = _settle(given, ledger, _opening(book))
+        guard_options = _settle(options, ledger, _opening(book))
         try:
-            guard = Guard(data, train=given.train, ledger=book, **options)
+            guard = Guard(data, train=options.train, ledger=book, **guard_options)
         except BaseException:
             _forget(book, ledger if new else None)
             raise
@@ -99,36 +99,36 @@ def _forget(book: Book, path: Path | None) -> None:
         path.unlink(missing_ok=True)
 
 
-def _settle(given: Given, ledger: Path | None, agreed: Mapping[str, Any]) -> dict[str, Any]:
+def _settle(options: AccountOptions, ledger: Path | None, agreed: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a guard: those of the account, or those given for a new account."""
     from holdfast.guard import Terms
     from holdfast.ledger import BookError
 
-    if given.clusters is not None and given.mixing is not None:
+    if options.clusters is not None and options.mixing is not None:
         raise click.UsageError(
             "--clusters and --mixing contradict each other: rows are in groups, or a series."
         )
-    if "given" in agreed.get("training", {}) and given.train is None:
+    if "given" in agreed.get("training", {}) and options.train is None:
         raise BookError(f"The account {ledger} was opened with a training file: give it again with --train.")
     terms, model = Terms.of_book(agreed), agreed.get("model", {})
-    written: dict[str, Any] = {
+    agreed_terms: dict[str, Any] = {
         **terms.options,
         "clusters": model.get("clusters"),
         "mixing": model.get("mixing"),
     }
-    asked_for = {**given.options, "clusters": given.clusters, "mixing": given.mixing}
+    asked_for = {**options.terms, "clusters": options.clusters, "mixing": options.mixing}
     for name, value in asked_for.items() if agreed else ():
-        if value is not None and value != written[name]:
-            option, before = name.replace("_", "-"), written[name]
+        if value is not None and value != agreed_terms[name]:
+            option, before = name.replace("_", "-"), agreed_terms[name]
             opened = f"no --{option}" if before is None else f"--{option} {_shown(before)}"
             raise BookError(
                 f"The account {ledger} was opened with {opened}, and now --{option} is {_shown(value)}. "
                 "Leave the option out to continue the account, or use another account with --ledger."
             )
     clusters, mixing = (
-        (model.get("clusters"), model.get("mixing")) if agreed else (given.clusters, given.mixing)
+        (model.get("clusters"), model.get("mixing")) if agreed else (options.clusters, options.mixing)
     )
-    return {**terms.options, **given.options, **_model(clusters, mixing)}
+    return {**terms.options, **options.terms, **_model(clusters, mixing)}
 
 
 def _model(clusters: str | None, mixing: float | None) -> dict[str, Any]:
@@ -195,8 +195,8 @@ _OPTIONS = (
         "--mixing",
         type=float,
         metavar="RATE",
-        help="The rows are a time series, in this order. Rows that are g apart are within RATE^g of "
-        "independent.",
+        help="The rows are a time series, in this order. The dependence of rows that are "
+        "g apart is at most RATE^g.",
     ),
     click.option(
         "--after",
@@ -222,19 +222,21 @@ def book_place(data: str, ledger: Path | None, no_ledger: bool, after: tuple[str
 
 
 @contextmanager
-def opened_account(data: str, ledger: Path | None, after: tuple[str, ...], given: Given) -> Iterator[Guard]:
+def opened_account(
+    data: str, ledger: Path | None, after: tuple[str, ...], options: AccountOptions
+) -> Iterator[Guard]:
     """The guard to ask: that of the table, or that of its last epoch."""
     if not after:
-        with opened(data, ledger, given) as guard:
+        with opened(data, ledger, options) as guard:
             yield guard
         return
-    if ledger is None or given != Given(given.train):
+    if ledger is None or options != AccountOptions(options.train):
         raise click.UsageError(
             "The terms of an epoch were fixed when it was opened. With --after, leave out --no-ledger, "
             "--confidence, --promise, --error, --expect, --training-share, --split-seed, --clusters and "
             "--mixing."
         )
-    with opened_epochs((*after, data), ledger, given.train) as guards:
+    with opened_epochs((*after, data), ledger, options.train) as guards:
         yield guards[-1]
 
 
@@ -244,7 +246,7 @@ def opened_epochs(tables: Sequence[str], ledger: Path, train: str | None = None)
 
     ``ledger`` is the account of the first epoch, and ``train`` its training file.
     """
-    with opened(tables[0], ledger, Given(train)) as first:
+    with opened(tables[0], ledger, AccountOptions(train)) as first:
         guards = [first]
         try:
             for table in tables[1:]:
@@ -299,7 +301,10 @@ _token = click.option("--token", envvar="HOLDFAST_TOKEN", help="A token. It is s
 
 @click.group()
 def epoch() -> None:
-    """Give rows that arrived later an account of their own, an epoch. Earlier accounts stay as they are."""
+    """Give rows that arrived later an account of their own.
+
+    Such an account, with its rows, is called an epoch. Earlier accounts stay as they are.
+    """
 
 
 @epoch.command(name="open")
@@ -333,8 +338,9 @@ def open_epoch(
     token: str | None,
     as_json: bool,
 ) -> None:
-    """Open an epoch for the rows in DATA, which arrived after all earlier rows. A second call continues the
-    epoch.
+    """Open an epoch for the rows in DATA.
+
+    These rows must have arrived after all earlier rows. A second call continues the epoch.
 
     \b
       holdfast epoch open february.csv --after january.csv --close
@@ -353,7 +359,7 @@ def open_epoch(
                 "--close, --ledger and --train are for accounts of your own. An owner closes an account of a "
                 "service with: holdfast admin close NAME"
             )
-        with _client(service, token, dataset) as client, client.next_epoch(data, **terms) as opened:
+        with service_client(service, token, dataset) as client, client.next_epoch(data, **terms) as opened:
             _show_epochs(opened.epochs, as_json)
         return
     from holdfast.engines import open_rows
@@ -393,7 +399,7 @@ def list_epochs(
     if service is not None:
         if data is not None or after:
             raise click.UsageError("A service knows its epochs: leave DATA and --after out.")
-        with _client(service, token, dataset) as client:
+        with service_client(service, token, dataset) as client:
             _show_epochs(client.epochs, as_json)
         return
     from holdfast.server import standing
@@ -410,7 +416,8 @@ def _one_place(after: tuple[str, ...], service: str | None) -> None:
         raise click.UsageError("Give the earlier table with --after TABLE, or a service with --service URL.")
 
 
-def _client(service: str, token: str | None, dataset: str | None) -> Client:
+def service_client(service: str, token: str | None, dataset: str | None = None) -> Client:
+    """A client of a service. The token may come from the environment, so it is checked here."""
     from holdfast.client import Client
 
     if token is None:
@@ -418,7 +425,7 @@ def _client(service: str, token: str | None, dataset: str | None) -> Client:
     return Client(service, token, dataset=dataset)
 
 
-def _show_epochs(epochs: Sequence[dict[str, Any]], as_json: bool) -> None:
+def _show_epochs(epochs: Sequence[Mapping[str, Any]], as_json: bool) -> None:
     if as_json:
         print_data(list(epochs))
         return

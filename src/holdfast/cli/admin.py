@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +16,7 @@ from holdfast.cli._output import json_option, print_data
 
 if TYPE_CHECKING:
     from holdfast.admin import Admin
+    from holdfast.typing import PersonRole, ReportRight
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _ROLES = click.Choice(["owner", "analyst", "auditor", "participant", "submitter"])
@@ -85,12 +86,14 @@ def terms(
     shares: tuple[str, ...],
     without: tuple[str, ...],
     rate: int | None,
-    report: str | None,
+    report: ReportRight | None,
     service: str,
     token: str | None,
     as_json: bool,
 ) -> None:
-    """Show the terms of DATASET, or change them from the next question on.
+    """Show or change the terms of DATASET.
+
+    A change holds from the next question on.
 
     \b
       holdfast admin terms people
@@ -111,8 +114,8 @@ def terms(
         f"{dataset}: {terms_now['rate']:,} new questions a minute; report by {terms_now['report']}.",
         markup=False,
     )
-    for who, share in sorted(terms_now["shares"].items()):
-        console.print(f"  {who}: {share:g}", markup=False)
+    for holder, share in sorted(terms_now["shares"].items()):
+        console.print(f"  {holder}: {share:g}", markup=False)
     if not terms_now["shares"]:
         console.print("  No shares: everyone may use the whole account.", style="dim")
 
@@ -126,7 +129,7 @@ def close(dataset: str, yes: bool, service: str, token: str | None, as_json: boo
     _confirm(f"Close the account of {dataset} for good? Nobody can ask it anything afterwards.", yes)
     with _admin(service, token) as admin_client:
         described = admin_client.close_account(dataset)
-    _done(described, f"The account of {dataset} is closed.", as_json)
+    _print_result(described, f"The account of {dataset} is closed.", as_json)
 
 
 @admin.command()
@@ -136,7 +139,9 @@ def archive(dataset: str, service: str, token: str | None, as_json: bool) -> Non
     """Stop serving DATASET, until `holdfast admin unarchive`."""
     with _admin(service, token) as admin_client:
         state = admin_client.archive(dataset)
-    _done(state, f"{dataset} is archived. To serve it again: holdfast admin unarchive {dataset}", as_json)
+    _print_result(
+        state, f"{dataset} is archived. To serve it again: holdfast admin unarchive {dataset}", as_json
+    )
 
 
 @admin.command()
@@ -146,7 +151,7 @@ def unarchive(dataset: str, service: str, token: str | None, as_json: bool) -> N
     """Serve an archived DATASET again."""
     with _admin(service, token) as admin_client:
         state = admin_client.unarchive(dataset)
-    _done(state, f"{dataset} is served again.", as_json)
+    _print_result(state, f"{dataset} is served again.", as_json)
 
 
 @admin.command()
@@ -165,10 +170,10 @@ def delete(dataset: str, confirm: str | None, service: str, token: str | None, a
         _require_terminal("--confirm NAME")
         confirm = click.prompt(f"This cannot be undone. Type {dataset} to delete it", err=True)
     if confirm != dataset:
-        _say_no()
+        _stop_unchanged()
     with _admin(service, token) as admin_client:
         state = admin_client.delete(dataset, confirm=confirm)
-    _done(state, f"{dataset} is deleted. Its account book can still be exported.", as_json)
+    _print_result(state, f"{dataset} is deleted. Its account book can still be exported.", as_json)
 
 
 @admin.command()
@@ -180,19 +185,22 @@ def delete(dataset: str, confirm: str | None, service: str, token: str | None, a
 def export(
     dataset: str, file: Path, to: str | None, yes: bool, service: str, token: str | None, as_json: bool
 ) -> None:
-    """Write DATASET to FILE: its registration and its account books, without its rows.
+    """Write DATASET to FILE, without its rows.
 
-    Without --to, FILE is a copy. With --to the account is closed here, and only the service with that key can
-    continue it. FILE contains secrets of the books: store it as safely as the folder of the service.
+    FILE gets the registration and the account books. Without --to, FILE is a copy. With --to the account is
+    closed here, and only the service with that key can continue it. FILE contains secrets of the books: store
+    it as safely as the folder of the service.
     """
     if to is not None:
         _confirm(f"Hand the account of {dataset} over to {to}? It is closed here for good.", yes)
     with _admin(service, token) as admin_client:
         admin_client.export(dataset, file, to=to)
         key = admin_client.key()
-    done = {"dataset": dataset, "file": str(file), "to": to, "key": key}
-    _done(
-        done, f"Exported {dataset} to {file}. To import it: holdfast admin import {file} --key {key}", as_json
+    exported = {"dataset": dataset, "file": str(file), "to": to, "key": key}
+    _print_result(
+        exported,
+        f"Exported {dataset} to {file}. To import it: holdfast admin import {file} --key {key}",
+        as_json,
     )
 
 
@@ -205,8 +213,10 @@ def take_in(file: Path, key: str, name: str | None, service: str, token: str | N
     """Import a dataset from FILE. Put its rows into the folder of sources first."""
     with _admin(service, token) as admin_client:
         imported = admin_client.take_in(file, key=key, name=name)
-    goes_on = "its account continues here" if imported["open"] else "it is a copy, and its account is closed"
-    _done(imported, f"{imported['name']} is imported: {goes_on}.", as_json)
+    account_words = (
+        "its account continues here" if imported["open"] else "it is a copy, and its account is closed"
+    )
+    _print_result(imported, f"{imported['name']} is imported: {account_words}.", as_json)
 
 
 @admin.command()
@@ -245,7 +255,7 @@ def people(service: str, token: str | None, as_json: bool) -> None:
 @_connected
 def add(
     name: str,
-    role: str,
+    role: PersonRole,
     team: str,
     dataset: str,
     days: float,
@@ -256,7 +266,7 @@ def add(
     """Give NAME a token. It is shown only once."""
     with _admin(service, token) as admin_client:
         issued = admin_client.issue(name, role=role, team=team, dataset=dataset, days=days)
-    _done(issued, issued["token"], as_json)
+    _print_result(issued, issued["token"], as_json)
 
 
 @admin.command()
@@ -267,7 +277,7 @@ def add(
 @_connected
 def change(
     identity: str,
-    role: str | None,
+    role: PersonRole | None,
     dataset: str | None,
     days: float | None,
     service: str,
@@ -280,7 +290,9 @@ def change(
     with _admin(service, token) as admin_client:
         changed = admin_client.change_token(identity, role=role, dataset=dataset, days=days)
     until = _day(changed["expires"])
-    _done(changed, f"{changed['name']}: {changed['role']} of {changed['dataset']} until {until}.", as_json)
+    _print_result(
+        changed, f"{changed['name']}: {changed['role']} of {changed['dataset']} until {until}.", as_json
+    )
 
 
 @admin.command()
@@ -290,7 +302,7 @@ def revoke(identity: str, service: str, token: str | None, as_json: bool) -> Non
     """Revoke the token IDENTITY now (see `holdfast admin people`)."""
     with _admin(service, token) as admin_client:
         admin_client.revoke(identity)
-    _done({"identity": identity, "revoked": True}, "The token is revoked.", as_json)
+    _print_result({"identity": identity, "revoked": True}, "The token is revoked.", as_json)
 
 
 @admin.command()
@@ -322,16 +334,16 @@ def _admin(service: str, token: str | None) -> Admin:
     return Admin(service, token)
 
 
-def _shares(given: Sequence[str]) -> dict[str, float]:
+def _shares(assignments: Sequence[str]) -> dict[str, float]:
     shares = {}
-    for text in given:
-        who, sign, share = text.rpartition("=")
+    for assignment in assignments:
+        holder, sign, share = assignment.rpartition("=")
         try:
-            shares[who] = float(share)
+            shares[holder] = float(share)
         except ValueError:
             sign = ""
-        if not sign or not who:
-            raise click.UsageError(f"--share must be WHO=NATS, such as red/bob=5. Got {text}.")
+        if not sign or not holder:
+            raise click.UsageError(f"--share must be WHO=NATS, such as red/bob=5. Got {assignment}.")
     return shares
 
 
@@ -341,7 +353,7 @@ def _confirm(question: str, yes: bool) -> None:
         return
     _require_terminal("--yes")
     if not click.confirm(question, err=True):
-        _say_no()
+        _stop_unchanged()
 
 
 def _require_terminal(option: str) -> None:
@@ -349,12 +361,12 @@ def _require_terminal(option: str) -> None:
         raise click.UsageError(f"This cannot be undone. Without a terminal, confirm it with {option}.")
 
 
-def _say_no() -> None:
+def _stop_unchanged() -> None:
     click.echo("Nothing was changed.", err=True)
     raise SystemExit(1)
 
 
-def _done(data: dict[str, Any], words: str, as_json: bool) -> None:
+def _print_result(data: Mapping[str, Any], words: str, as_json: bool) -> None:
     if as_json:
         print_data(data)
     else:

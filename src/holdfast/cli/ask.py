@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdfast.cli._output import json_option, print_data, status_of
-from holdfast.cli.account import Given, account_options, book_place, opened_account
+from holdfast.cli.account import AccountOptions, account_options, book_place, opened_account
 from holdfast.errors import BudgetSpent, HoldfastError, InvalidArgument, NotEnoughRows, QueryRejected
 from holdfast.records import amount, interval_words
 
@@ -27,7 +27,11 @@ _OF_A_CURVE = ("points", "value", "low", "high")
 @click.command()
 @click.argument("data")
 @click.option(
-    "-q", "--question", "questions", multiple=True, help='Such as "share(age > 40)"; may be repeated.'
+    "-q",
+    "--question",
+    "questions",
+    multiple=True,
+    help='A question, such as "share(age > 40)". May be repeated.',
 )
 @click.option(
     "--nats",
@@ -78,26 +82,26 @@ def ask(
     if diagnose:
         if preview:
             raise click.UsageError("--diagnose and --preview contradict each other.")
-        with opened_account(data, place, after, Given.of(**terms)) as guard:
+        with opened_account(data, place, after, AccountOptions.of(**terms)) as guard:
             _diagnose(guard, questions, as_json=as_json)
         return
     at_terminal = not questions and sys.stdin.isatty()
-    for option, given in (("preview", preview), ("json", as_json), ("precise", precise), ("nats", nats)):
-        if at_terminal and given not in (False, None):
+    for option, value in (("preview", preview), ("json", as_json), ("precise", precise), ("nats", nats)):
+        if at_terminal and value not in (False, None):
             raise click.UsageError(f"--{option} needs a question: give it with -q.")
-    with opened_account(data, place, after, Given.of(**terms)) as guard:
+    with opened_account(data, place, after, AccountOptions.of(**terms)) as guard:
         if at_terminal:
             from holdfast.cli._prompt import converse
 
             converse(guard, data=data, ledger=place)
             return
-        asked = questions or tuple(line.strip() for line in sys.stdin if line.strip())
+        all_questions = questions or tuple(line.strip() for line in sys.stdin if line.strip())
         if as_json:
-            _print_document(guard, asked, finer, only_preview=preview)
+            _print_document(guard, all_questions, finer, only_preview=preview)
         elif preview:
-            _preview(guard, asked, finer)
+            _preview(guard, all_questions, finer)
         else:
-            _answer(guard, asked, finer)
+            _answer(guard, all_questions, finer)
 
 
 def _answer(guard: Guard, questions: Sequence[str], finer: Finer) -> None:
@@ -136,8 +140,8 @@ def _together(guard: Guard, questions: Sequence[str], finer: Finer) -> list[Answ
     from holdfast.guard import Asker
 
     nats = PRECISE_NATS if finer["precise"] else finer["nats"]
-    asked = [(question, Asker()) for question in questions]
-    return guard.answer_each(asked, nats=[nats] * len(asked), stop=True)
+    askers = [(question, Asker()) for question in questions]
+    return guard.answer_each(askers, nats=[nats] * len(askers), stop=True)
 
 
 def _diagnose(guard: Guard, questions: Sequence[str], *, as_json: bool) -> None:
@@ -249,9 +253,11 @@ def report(
     no_ledger: bool,
     after: tuple[str, ...],
     as_json: bool,
-    **given: Any,
+    **account_terms: Any,
 ) -> None:
-    """Close the account of DATA, and answer the QUESTIONS with exact values.
+    """Close an account, and answer QUESTIONS with exact values.
+
+    The account is that of DATA.
 
     \b
       holdfast report people.csv "share(age > 40)" "mean(income, 0, 1e5)"
@@ -265,33 +271,33 @@ def report(
         raise click.UsageError("--markdown and --json contradict each other.")
     if page is not None and not page.parent.is_dir():
         raise click.UsageError(f"--html cannot write {page}: there is no folder {page.parent}.")
-    terms = _as_given(Given.of(**given), preregister=preregister)
+    terms = _with_preregistration(AccountOptions.of(**account_terms), preregister=preregister)
     place = book_place(data, ledger, no_ledger, after)
-    new = place is None or not place.exists()
-    asked = _readable(questions)
-    if new:  # Ask first: a person who says no must not leave an account file behind.
-        _require_questions(asked)
+    is_new = place is None or not place.exists()
+    readable_questions = _readable(questions)
+    if is_new:  # Ask first: a person who says no must not leave an account file behind.
+        _require_questions(readable_questions)
         _confirm(data, asked=0, yes=yes, as_json=as_json)
     with opened_account(data, place, after, terms) as guard:
-        if not new and not guard.closed:
-            _require_questions(asked)
-            before = guard.certificate.numbers["questions"]
-            _require_nothing_before(before, preregister=preregister)
-            _check_report(guard, asked)
-            _confirm(data, asked=before, yes=yes, as_json=as_json)
-        given_before = None if asked else guard.reported
-        final = given_before or guard.report(asked)
+        if not is_new and not guard.closed:
+            _require_questions(readable_questions)
+            answered_before = guard.certificate.numbers["questions"]
+            _require_nothing_before(answered_before, preregister=preregister)
+            _check_report(guard, readable_questions)
+            _confirm(data, asked=answered_before, yes=yes, as_json=as_json)
+        earlier_report = None if readable_questions else guard.reported
+        final = earlier_report or guard.report(readable_questions)
         _show_report(guard, final, markdown=markdown, as_json=as_json)
     if page is not None:
         page.write_text(_page(data, final), encoding="utf-8")
 
 
-def _as_given(given: Given, *, preregister: bool) -> Given:
+def _with_preregistration(options: AccountOptions, *, preregister: bool) -> AccountOptions:
     if not preregister:
-        return given
-    if given.train is not None or given.options.get("training_share"):
+        return options
+    if options.train is not None or options.terms.get("training_share"):
         raise click.UsageError("--preregister uses no training rows: leave out --train and --training-share.")
-    return replace(given, options={**given.options, "training_share": 0.0})
+    return replace(options, terms={**options.terms, "training_share": 0.0})
 
 
 def _readable(questions: tuple[str, ...]) -> tuple[str, ...]:
@@ -310,10 +316,10 @@ def _require_questions(questions: tuple[str, ...]) -> None:
         )
 
 
-def _require_nothing_before(asked: int, *, preregister: bool) -> None:
-    if preregister and asked:
+def _require_nothing_before(answered: int, *, preregister: bool) -> None:
+    if preregister and answered:
         raise QueryRejected(
-            f"This account has answered {amount(asked, 'questions')} before, so its report is no "
+            f"This account has answered {amount(answered, 'questions')} before, so its report is no "
             "preregistration. Leave --preregister out."
         )
 

@@ -104,7 +104,9 @@ def _section(finding: Finding, place: int) -> str:
         "seed": str(finding.seed),
         **{name: _detail(value) for name, value in finding.details.items()},
     }
-    listed = "".join(f"<dt>{html.escape(n)}</dt><dd>{html.escape(v)}</dd>" for n, v in numbers.items())
+    listed = "".join(
+        f"<dt>{html.escape(name)}</dt><dd>{html.escape(text)}</dd>" for name, text in numbers.items()
+    )
     return (
         f'<section id="finding-{place}" class="{_state(finding)}">'
         f"<h2>{place}. {html.escape(finding.subject)} <b>{finding.verdict}</b></h2>"
@@ -165,28 +167,27 @@ _STYLES = {"refuted": "red", "confirmed": "green", "not refuted": "green", "meas
 )
 @json_option
 def audit(report: Path, as_page: bool, out: Path | None, as_json: bool) -> None:
-    """Show a report that holdfast.audit.Report(...).save("report.json") wrote.
+    """Show the report of an audit.
 
-    Exit status 1 if a claim is refuted.
+    REPORT is a file that holdfast.audit.Report(...).save("report.json") wrote. Exit status 1 if a claim is
+    refuted.
     """
     from holdfast.audit import Report
 
     if out is not None and not as_page:
         raise click.UsageError("--out is the file of the page: give --html too.")
     loaded = Report.load(report)
-    page = _write(loaded, out or report.with_suffix(".html")) if as_page else None
+    page_file = _write_page(loaded, out or report.with_suffix(".html")) if as_page else None
     if as_json:
-        written = {} if page is None else {"page": str(page)}
-        print_data({**loaded.to_dict(), **written})
+        about_page = {} if page_file is None else {"page": str(page_file)}
+        print_data({**loaded.to_dict(), **about_page})
     else:
-        _show(loaded, page)
+        _show(loaded, page_file)
     if not loaded.passed:
         sys.exit(1)
 
 
-def _write(result: Report, target: Path) -> Path:
-    from holdfast.cli.audit import page
-
+def _write_page(result: Report, target: Path) -> Path:
     try:
         target.write_text(page(result), encoding="utf-8")
     except OSError as error:
@@ -194,12 +195,10 @@ def _write(result: Report, target: Path) -> Path:
     return target
 
 
-def _show(result: Report, page: Path | None) -> None:
+def _show(result: Report, page_file: Path | None) -> None:
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
-
-    from holdfast.cli.audit import limits_words, report_words
 
     console = Console(highlight=False)
     console.print(result.title, style="bold", markup=False)
@@ -215,5 +214,5 @@ def _show(result: Report, page: Path | None) -> None:
         )
     console.print(table)
     console.print(report_words(result), style="bold", markup=False)
-    if page is not None:
-        console.print(f"The page is {page}.", markup=False, soft_wrap=True)
+    if page_file is not None:
+        console.print(f"The page is {page_file}.", markup=False, soft_wrap=True)

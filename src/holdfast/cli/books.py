@@ -84,14 +84,17 @@ def verify(
     beside = [mark for book in books if (mark := _mark_of(book)).is_file()]
     all_receipts = [receipt for path in (*receipts, *(marks or beside)) for receipt in read_receipts(path)]
     checkpoints = [checkpoint for path in witnesses for checkpoint in read_witness(path)]
+    seen: list[int] = []
     with tempfile.TemporaryDirectory() as folder:
         try:
             exports = [_exported(book, target, Path(folder), place) for place, book in enumerate(books)]
             verifications = verify_epochs(exports, public_key, receipts=all_receipts)
-            verifications = tuple(
+            looked = [
                 _with_witness(verification, path, checkpoints, public_key)
                 for verification, path in zip(verifications, exports, strict=True)
-            )
+            ]
+            verifications = tuple(verification for verification, _ in looked)
+            seen = [compared for _, compared in looked]
         except BookError as damage:
             verifications = (Verification(0, 0.0, False, 0, (Problem(0, "changed", str(damage)),)),)
     if as_json:
@@ -102,7 +105,9 @@ def verify(
     else:
         for verification in verifications:
             _show_verification(verification)
-        _say_who(verifications, public_key)
+        _show_signer(verifications, public_key)
+        if witnesses and all(verification.whole for verification in verifications):
+            _say_seen(seen)
     if not all(verification.whole for verification in verifications):
         sys.exit(1)
 
@@ -133,12 +138,15 @@ def _exported(book: Path, target: Path | None, folder: Path, place: int) -> Path
 
 def _with_witness(
     verification: Verification, path: Path, checkpoints: list[Checkpoint], public_key: str | None
-) -> Verification:
-    """The verification of one export. What a witness saw and the export lacks is a problem too."""
+) -> tuple[Verification, int]:
+    """The verification of one export, and how many checkpoints are about it. What a witness saw and the
+    export lacks is a problem too."""
     from holdfast.ledger import check_witness, read_lines
 
-    problems = check_witness(read_lines(path), checkpoints, public_key)
-    return replace(verification, problems=(*verification.problems, *problems))
+    lines = read_lines(path)
+    about = [checkpoint for checkpoint in checkpoints if lines and checkpoint.book == lines[0].digest]
+    problems = check_witness(lines, about, public_key)
+    return replace(verification, problems=(*verification.problems, *problems)), len(about)
 
 
 def _show_verification(verification: Verification) -> None:
@@ -154,7 +162,7 @@ def _show_verification(verification: Verification) -> None:
         console.print(f"… and {more:,} more; --json lists all.", style="red")
 
 
-def _say_who(verifications: tuple[Verification, ...], key: str | None) -> None:
+def _show_signer(verifications: tuple[Verification, ...], key: str | None) -> None:
     console = Console(highlight=False)
     if not all(verification.whole for verification in verifications):
         return
@@ -166,6 +174,15 @@ def _say_who(verifications: tuple[Verification, ...], key: str | None) -> None:
     else:
         matching = sum(verification.receipts for verification in verifications)
         console.print(f"Signed by {key}.\nReceipts that match: {matching}.", style="dim", soft_wrap=True)
+
+
+def _say_seen(seen: list[int]) -> None:
+    """A witness of other books shows nothing about these, and must not look as if it did."""
+    console = Console(highlight=False)
+    console.print(f"Checkpoints of the witness that match: {sum(seen)}.", style="dim")
+    if 0 in seen:
+        words = "The witness saw nothing of a book that is checked here. Is it the right file?"
+        console.print(words, style="yellow", soft_wrap=True)
 
 
 @click.command()
@@ -234,14 +251,14 @@ def migrate(books: tuple[Path, ...], dry_run: bool, as_json: bool) -> None:
 
     plans = [ledger.migrate(book, dry_run=True) for book in books]
     needed = [plan for plan in plans if plan.steps]
-    done = plans
+    migrations = plans
     if needed and not dry_run:
-        done = [ledger.migrate(plan.book) if plan.steps else plan for plan in plans]
+        migrations = [ledger.migrate(plan.book) if plan.steps else plan for plan in plans]
     if as_json:
-        print_data([migration.to_dict() for migration in done])
+        print_data([migration.to_dict() for migration in migrations])
         return
     console = Console(highlight=False)
-    for migration in done:
+    for migration in migrations:
         words = f"{migration.book}: format {migration.before}, {migration.lines:,} lines, intact."
         console.print(words, markup=False, soft_wrap=True)
         for step in migration.steps:
@@ -317,9 +334,10 @@ def backup(
     without_data: bool,
     as_json: bool,
 ) -> None:
-    """Save the service in HOME to FILE while it runs: account books, key, tokens, registrations and tables.
+    """Save the service in HOME to FILE, while it runs.
 
-    FILE must not exist. It contains the private key and the tables, so it has mode 600. Keep it encrypted.
+    FILE gets the account books, the key, the tokens, the registrations and the tables. It must not exist. It
+    contains the private key, so it has mode 600. Keep it encrypted.
     """
     from holdfast.server import back_up
 

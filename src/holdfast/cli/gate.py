@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,15 +18,15 @@ import click
 from rich.console import Console
 
 from holdfast.cli._output import json_option, print_data
+from holdfast.cli.account import service_client
 from holdfast.errors import QueryRejected
 
 if TYPE_CHECKING:
-    from holdfast.client import Client
     from holdfast.guard import Gate, Verdict
     from holdfast.results import Results
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-_PLACE = "{results}"
+_RESULTS_MARK = "{results}"
 _ENDS = "A report closes the gate for good: no candidate can be submitted after it."
 
 _READING = (
@@ -59,7 +59,9 @@ _NAME = click.option(
 
 @click.group()
 def gate() -> None:
-    """Keep a candidate only if it is shown to be better, for any number of candidates.
+    """Keep a candidate only if it is shown to be better.
+
+    The promise holds for any number of candidates.
 
     \b
       holdfast gate power --tasks 300 --candidates 20
@@ -99,7 +101,13 @@ def _service_options(command: _Command) -> _Command:
     show_default=True,
     help="family: no promotion is ever wrong. fdr: few of the promotions are wrong.",
 )
-@click.option("--confidence", type=float, default=0.95, show_default=True)
+@click.option(
+    "--confidence",
+    type=float,
+    default=0.95,
+    show_default=True,
+    help="The probability with which the promise holds.",
+)
 @click.option(
     "--expect",
     type=float,
@@ -143,14 +151,14 @@ def open_gate(
     filter: str | None,
     **terms: Any,
 ) -> None:
-    """Open a gate in GATE. RESULTS are the results of the incumbent."""
+    """Open a gate. RESULTS are the results of the incumbent."""
     from holdfast.guard import Gate
     from holdfast.ledger import Book
 
     file = None if "://" in place else Path(place)
     if file is not None and file.exists():
         raise QueryRejected(f"There is a gate in {place!r} already. Give another file for a new gate.")
-    reading = _given(
+    reading = _without_none(
         format=format, metric=metric, task=task, score=score, output=output, filter=filter, cluster=cluster
     )
     results = _read(incumbent, reading)
@@ -213,12 +221,12 @@ def submit(
             raise click.UsageError(
                 "--sealed is for gates of your own. In a service, the role of the token decides."
             )
-        with _client(service, token) as client:
-            verdict = client.gate_submit(place, results, name, reading=_given(**options))
+        with service_client(service, token) as client:
+            verdict = client.gate_submit(place, results, name, reading=_without_none(**options))
         _tell(verdict, summary, as_json=as_json)
         return
     with _opened(place) as opened:
-        candidate = _read(results, opened.reading | _given(**options))
+        candidate = _read(results, opened.reading | _without_none(**options))
         verdict = opened.submit(candidate, name, sealed=sealed)
     _tell(verdict, summary, as_json=as_json)
 
@@ -254,7 +262,7 @@ def run(
     as_json: bool,
     **options: str | None,
 ) -> None:
-    """Run the COMMAND that scores a candidate, and show the verdict only.
+    """Run the COMMAND that scores a candidate. Show only the verdict.
 
     \b
       holdfast gate run agent.gate --name v2 -- pytest --junitxml {results}
@@ -269,14 +277,14 @@ def run(
     if Path(results).name != results:
         raise click.UsageError("--results must be a name without folders, such as report.xml.")
     with _judged_by(place, service, token) as judge, tempfile.TemporaryDirectory() as folder:
-        written = Path(folder) / results
-        _run(command, written, log)
-        if not written.exists():
+        results_path = Path(folder) / results
+        _run(command, results_path, log)
+        if not results_path.exists():
             raise QueryRejected(
                 "The command ended and wrote nothing to {results}. Its output is not shown, because it may "
                 "reveal scores. --log FILE keeps it for the owner of the tasks."
             )
-        verdict = judge(written, name, _given(**options))
+        verdict = judge(results_path, name, _without_none(**options))
     _tell(verdict, summary, as_json=as_json)
 
 
@@ -287,7 +295,7 @@ def run(
 def status(place: str, service: str | None, token: str | None, as_json: bool) -> None:
     """Show the promotions of GATE, and what the next candidate needs."""
     if service is not None:
-        with _client(service, token) as client:
+        with service_client(service, token) as client:
             _show_standing(client.gate(place), as_json=as_json)
         return
     with _opened(place) as opened:
@@ -308,11 +316,11 @@ def report(place: str, yes: bool, markdown: bool, as_json: bool) -> None:
             if as_json or not sys.stdin.isatty():
                 raise click.UsageError(f"{_ENDS} Add --yes to give it without a prompt.")
             click.confirm(f"{_ENDS} Give it now?", abort=True)
-        last = opened.report()
+        final_report = opened.report()
     if as_json:
-        print_data(last.to_dict())
+        print_data(final_report.to_dict())
     else:
-        click.echo(last.to_markdown() if markdown else str(last))
+        click.echo(final_report.to_markdown() if markdown else str(final_report))
 
 
 @gate.command()
@@ -320,17 +328,18 @@ def report(place: str, yes: bool, markdown: bool, as_json: bool) -> None:
 @click.argument("scores", type=int)
 @json_option
 def seen(place: str, scores: int, as_json: bool) -> None:
-    """Declare how many total SCORES on these tasks somebody has seen, and pay for them.
+    """Pay for scores on these tasks that somebody has seen.
 
-    Each score costs ln(tasks + 1) nats. Afterwards candidates may be chosen by these scores.
+    SCORES is how many total scores were seen. Each score costs ln(tasks + 1) nats. Afterwards candidates may
+    be chosen by these scores.
     """
     with _opened(place) as opened:
         nats = opened.declare_seen(scores)
-        needed = opened.status()
+        standing = opened.status()
     if as_json:
-        print_data({"scores": scores, "cost": nats, **needed})
+        print_data({"scores": scores, "cost": nats, **standing})
     else:
-        click.echo(f"Paid {nats:.3g} nats for {scores:,} seen scores. {needed['text']}")
+        click.echo(f"Paid {nats:.3g} nats for {scores:,} seen scores. {standing['text']}")
 
 
 @gate.command()
@@ -344,9 +353,15 @@ def seen(place: str, scores: int, as_json: bool) -> None:
     type=float,
     help="The share of tasks on which a candidate differs from the incumbent. It decides the power.",
 )
-@click.option("--power", type=float, default=0.8, show_default=True)
+@click.option(
+    "--power",
+    type=float,
+    default=0.8,
+    show_default=True,
+    help="The probability with which a candidate with this gain is promoted.",
+)
 @click.option("--baseline", type=float, default=0.0, help="The incumbent's score.")
-@click.option("--confidence", type=float, default=0.95, show_default=True)
+@click.option("--confidence", type=float, default=0.95, show_default=True, help="The confidence of the gate.")
 @click.option("--expect", type=float, help="The hint that the gate is opened with.")
 @json_option
 def power(
@@ -380,7 +395,7 @@ def power(
         click.echo(seen_gain.text)
 
 
-def _given(**options: str | None) -> dict[str, str]:
+def _without_none(**options: str | None) -> dict[str, str]:
     return {name: value for name, value in options.items() if value is not None}
 
 
@@ -402,14 +417,6 @@ def _opened(place: str) -> Iterator[Gate]:
         opened.close()
 
 
-def _client(service: str, token: str | None) -> Client:
-    from holdfast.client import Client
-
-    if token is None:
-        raise click.UsageError("A service needs a token: set HOLDFAST_TOKEN, or give --token.")
-    return Client(service, token)
-
-
 @contextmanager
 def _judged_by(
     place: str, service: str | None, token: str | None
@@ -417,23 +424,25 @@ def _judged_by(
     """A function that submits results that nobody has seen, to a gate of your own or of a service."""
     if service is None:
         with _opened(place) as opened:
-            yield lambda written, name, options: opened.submit(
-                _read(written, opened.reading | options), name, sealed=True
+            yield lambda results_path, name, options: opened.submit(
+                _read(results_path, opened.reading | options), name, sealed=True
             )
         return
-    with _client(service, token) as client:
+    with service_client(service, token) as client:
         # Check the name and the token before the command runs, which may take hours.
         me = client.me()
         if me["role"] != "submitter":
             client.gate(place)
         elif me["dataset"] != f"gate:{place}":
             raise QueryRejected(f"This token may only submit to {me['dataset']}, and GATE is {place!r}.")
-        yield lambda written, name, options: client.gate_submit(place, written, name, reading=options)
+        yield lambda results_path, name, options: client.gate_submit(
+            place, results_path, name, reading=options
+        )
 
 
 def _run(command: tuple[str, ...], results: Path, log: Path | None) -> None:
     """Run a harness. Its output and its exit status are not shown, because they may reveal scores."""
-    arguments = [part.replace(_PLACE, str(results)) for part in command]
+    arguments = [argument.replace(_RESULTS_MARK, str(results)) for argument in command]
     environment = {**os.environ, "HOLDFAST_RESULTS": str(results)}
     environment.pop("HOLDFAST_TOKEN", None)  # The command may run the candidate's own code.
     console = Console(stderr=True)
@@ -486,7 +495,7 @@ def _show_status(opened: Gate, *, as_json: bool) -> None:
     _show_standing({**opened.status(), "versions": versions}, as_json=as_json)
 
 
-def _show_standing(standing: dict[str, Any], *, as_json: bool) -> None:
+def _show_standing(standing: Mapping[str, Any], *, as_json: bool) -> None:
     if as_json:
         print_data(standing)
         return

@@ -12,6 +12,7 @@ from holdfast.cli._output import json_option, print_data
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress
 
     from holdfast.lab import FigureTable, Stones, Story
 
@@ -32,9 +33,10 @@ if TYPE_CHECKING:
 @json_option
 @click.option("--open/--no-open", "open_page", default=False, help="Show the page in a browser.")
 def demo(out: Path, rows: int, columns: int, seed: int, as_json: bool, open_page: bool) -> None:
-    """Look for signal in noise, on real diamonds: plain averages find some, Holdfast does not.
+    """Show how plain averages find signal in noise.
 
-    Writes a picture, a page and the stones into a folder.
+    The rows are real diamonds with coin flips. Plain averages find a signal in the coins, Holdfast does not.
+    Writes a picture, a page and the table of stones into a folder.
     """
     from rich.console import Console
 
@@ -58,13 +60,17 @@ def demo(out: Path, rows: int, columns: int, seed: int, as_json: bool, open_page
         click.launch(page.resolve().as_uri())
 
 
-def _tell(stones: Stones, seed: int, console: Console) -> Story:
+def _progress_bars(console: Console) -> Progress:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=console, transient=True)
+
+
+def _tell(stones: Stones, seed: int, console: Console) -> Story:
     from holdfast.lab import tell
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as bars:
+    with _progress_bars(console) as bars:
         task = bars.add_task("questions asked", total=None)
         return tell(
             stones, seed=seed, progress=lambda done, total: bars.update(task, completed=done, total=total)
@@ -97,7 +103,9 @@ def _write(out: Path, stones: Stones, story: Story) -> Path:
 )
 @json_option
 def figures(names: tuple[str, ...], output: Path, runs: int, workers: int, as_json: bool) -> None:
-    """Run the experiments behind the figures and write pictures and tables: all of them, or those named.
+    """Run the experiments behind the figures of the documentation.
+
+    Writes pictures and tables: of all experiments, or of those named.
 
     holdout: a classifier built through a holdout that is reused naively, through a reusable holdout and
     through the code guard. series: the same analyst on a real time series. correlated: the same analyst on a
@@ -123,12 +131,9 @@ def figures(names: tuple[str, ...], output: Path, runs: int, workers: int, as_js
 
 
 def _draw_figure(name: str, output: Path, runs: int, workers: int, console: Console) -> FigureTable:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
     from holdfast.lab import draw
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as bars:
+    with _progress_bars(console) as bars:
         task = bars.add_task(f"{name}: runs", total=None)
         table = draw(
             name,
@@ -185,11 +190,12 @@ def _figure_cell(value: object) -> str:
 @click.option("--workers", type=int, default=2, show_default=True, help="Processes that attack.")
 @json_option
 def bench(output: Path, work: float, workers: int, as_json: bool) -> None:
-    """Compare certified and real errors of every strategy and every peer, and the rows they need.
+    """Compare the strategies of Holdfast with other methods.
 
-    Writes the numbers as JSON, a page of tables, and pictures for light and dark pages. This takes about ten
-    minutes on two cores. After an interruption it continues where it stopped. It needs a checkout of the
-    repository, because the code of the peers is not in the package.
+    Compares certified errors, real errors, and the rows that each method needs. Writes the numbers as JSON, a
+    page of tables, and pictures for light and dark pages. This takes about ten minutes on two cores. After an
+    interruption it continues where it stopped. It needs a checkout of the repository, because the code of the
+    other methods is not in the package.
     """
     from rich.console import Console
 
@@ -198,16 +204,13 @@ def bench(output: Path, work: float, workers: int, as_json: bool) -> None:
     if as_json:
         print_data(results)
     else:
-        _show_speed(console, results, output)
+        _show_benchmarks(console, results, output)
 
 
 def _run_benchmarks(output: Path, work: float, workers: int, console: Console) -> dict[str, Any]:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
     from holdfast.lab import run_benchmarks
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as bars:
+    with _progress_bars(console) as bars:
         tasks: dict[str, Any] = {}
 
         def progress(stage: str, done: int, total: int) -> None:
@@ -218,7 +221,7 @@ def _run_benchmarks(output: Path, work: float, workers: int, console: Console) -
         return run_benchmarks(output, work=work, workers=workers, progress=progress)
 
 
-def _show_speed(console: Console, results: dict[str, Any], output: Path) -> None:
+def _show_benchmarks(console: Console, results: dict[str, Any], output: Path) -> None:
     from rich.table import Table
 
     for promise, points in results["summary"].items():

@@ -17,13 +17,20 @@ from holdfast.records import interval_words
 if TYPE_CHECKING:
     from holdfast.planning import Leak, Plan, PlanEntry, RecipeLeak, RecipeLimit
     from holdfast.stability import Path as NotionPath
+    from holdfast.typing import BoundForm, NotionName, PromiseKind
 
 
 @click.command()
 @click.option("--queries", type=float, required=True, help="How many adaptive questions there will be.")
 @click.option("--rows", type=float, help="The number of rows. Shows which error can be promised.")
 @click.option("--error", type=float, help="The error to promise. Shows how many rows it needs.")
-@click.option("--confidence", type=float, default=0.95, show_default=True)
+@click.option(
+    "--confidence",
+    type=float,
+    default=0.95,
+    show_default=True,
+    help="The probability with which the promise holds.",
+)
 @click.option(
     "--surprises", type=float, help="How many answers may differ from what the training rows suggest."
 )
@@ -49,7 +56,7 @@ def plan(
     error: float | None,
     confidence: float,
     surprises: float | None,
-    promise: str,
+    promise: PromiseKind,
     rho: float | None,
     plot: Path | None,
     as_json: bool,
@@ -127,14 +134,16 @@ def _show_plan(methods: Plan) -> None:
         best = entry is methods.best
         style = "bold green" if best else "" if entry.recommendable else "dim"
         number = escape(cells[1 + computed])
-        table.add_row("→" if best else "", cells[0], number, escape(_rests_on(entry, common)), style=style)
+        table.add_row(
+            "→" if best else "", cells[0], number, escape(_assumption_words(entry, common)), style=style
+        )
     console.print(table)
     if methods.other_questions():
         console.print(methods.other_questions(), markup=False)
     console.print("All assume: " + " ".join(methods.setting.assumptions), style="dim", markup=False)
 
 
-def _rests_on(entry: PlanEntry, common: set[str]) -> str:
+def _assumption_words(entry: PlanEntry, common: set[str]) -> str:
     if entry.reason:
         return f"not valid: {entry.reason}"
     own = [sentence for sentence in entry.assumptions if sentence not in common]
@@ -155,13 +164,19 @@ def _rests_on(entry: PlanEntry, common: set[str]) -> str:
 @click.option("--analyses", type=float, help="How many analyses of the same rows, one after another.")
 @click.option("--epsilon", type=float, help="The epsilon that a transformation must reach.")
 @click.option("--delta", type=float, help="The delta that a transformation must reach.")
-@click.option("--method", type=click.Choice(["sharp", "paper"]), default="sharp", show_default=True)
+@click.option(
+    "--method",
+    type=click.Choice(["sharp", "paper"]),
+    default="sharp",
+    show_default=True,
+    help="sharp: the best bounds that are known. paper: the bounds as they are printed.",
+)
 @json_option
-def explain(notion: str, to: str, method: str, as_json: bool, **context: Any) -> None:
-    """Convert NOTION, such as "dp(0.01, 1e-9)", into another notion of stability.
+def explain(notion: str, to: NotionName, method: BoundForm, as_json: bool, **context: Any) -> None:
+    """Convert one notion of stability into another.
 
-    Shows each step with its theorem, its price in rows and its numbers. SIS, TS and BDP name papers, which
-    docs/theory/README.md in the repository lists.
+    NOTION is, for example, "dp(0.01, 1e-9)". Shows each step with its theorem, its price in rows and its
+    numbers. SIS, TS and BDP name papers, which docs/theory/README.md in the repository lists.
     """
     from holdfast import stability  # takes as long as all of --help, and only this command needs it
 
@@ -213,7 +228,13 @@ _COMPRESSORS = ("best", "none", "deflate", "bzip2", "lzma")
     type=click.Choice(_COMPRESSORS),
     help="With --recipe: a compressor that was fixed beforehand, or the best of all.  [default: best]",
 )
-@click.option("--confidence", type=float, default=0.95, show_default=True)
+@click.option(
+    "--confidence",
+    type=float,
+    default=0.95,
+    show_default=True,
+    help="The probability with which the interval holds.",
+)
 @json_option
 def leak(
     queries: float | None,
@@ -228,7 +249,9 @@ def leak(
     confidence: float,
     as_json: bool,
 ) -> None:
-    """Show what the scores of a leaderboard, or of a reused test set, still say without a guard.
+    """Show what the scores of a reused test set still say.
+
+    The scores may be those of a leaderboard. They were given without a guard.
 
     \b
       holdfast leak --queries 500 --digits 4 --rows 20000
@@ -284,7 +307,7 @@ def leak(
 
 def _show_recipe(worth: RecipeLeak, name: str) -> None:
     console = Console(highlight=False)
-    console.print(_length(worth, name), style="bold", markup=False)
+    console.print(_length_words(worth, name), style="bold", markup=False)
     value, interval = interval_words(worth.score, worth.low, worth.high)
     console.print(
         f"A score of {value} on {worth.rows:,} rows: with confidence {worth.confidence:g} the true score "
@@ -301,9 +324,9 @@ def _show_recipe(worth: RecipeLeak, name: str) -> None:
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for limit in worth.limits:
-        table.add_row(f"±{limit.half_width:g}", _limit(limit, worth.choices))
+        table.add_row(f"±{limit.half_width:g}", _limit_words(limit, worth.choices))
     side = "above" if worth.score > worth.baseline else "below"
-    table.add_row(f"{side} {worth.baseline:g}", _limit(worth.nothing, worth.choices))
+    table.add_row(f"{side} {worth.baseline:g}", _limit_words(worth.nothing, worth.choices))
     console.print(table)
     console.print("A longer recipe says nothing: luck could have given it this score.")
     if worth.choices is None:
@@ -313,14 +336,14 @@ def _show_recipe(worth: RecipeLeak, name: str) -> None:
         console.print(f"- {sentence}", style="dim", markup=False)
 
 
-def _length(worth: RecipeLeak, name: str) -> str:
+def _length_words(worth: RecipeLeak, name: str) -> str:
     if worth.choices is not None:
         return f"A choice among {worth.choices:,} configurations is a recipe of {worth.nats:,.1f} nats."
     packed = "" if worth.compressor == "none" else f", {worth.length:,} after {worth.compressor}"
     return f"{name} has {worth.file_bytes:,} bytes{packed}: a recipe of {worth.nats:,.1f} nats."
 
 
-def _limit(limit: RecipeLimit, choices: int | None) -> str:
+def _limit_words(limit: RecipeLimit, choices: int | None) -> str:
     if limit.nats is None:
         return "no recipe is short enough: the rows are too few"
     nats = f"{limit.nats:,.1f} nats"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 _CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*\Z", re.DOTALL)
-_COUNTED = re.compile(r"(.*?)(?:,\s*([0-9.eE+-]+)\s*)?\Z", re.DOTALL)
+_LAST_NUMBER = re.compile(r"(.*?)(?:,\s*([0-9.eE+-]+)\s*)?\Z", re.DOTALL)
 _FORMS = (
     "mean(expression), share(condition), difference(expression, condition, condition), slope(y, x), "
     "median(expression), quantile(expression, q), histogram(column, category, category, …), "
@@ -78,7 +78,9 @@ class _Terms:
 @click.option("--best-effort", is_flag=True, help="With too few rows, promise less instead of refusing.")
 @json_option
 def replicate(data: str, question: str, seed: str, as_json: bool, **options: Any) -> None:
-    """Compute a statistic of DATA, a CSV or Parquet file, that replicates exactly.
+    """Compute a statistic that replicates exactly.
+
+    DATA is a CSV or Parquet file. QUESTION is one of
 
     \b
     mean(expression), share(condition), median(expression), quantile(expression, q),
@@ -110,7 +112,7 @@ def replicate(data: str, question: str, seed: str, as_json: bool, **options: Any
         if not advice:
             raise
         raise NotEnoughRows(refusal.needed, refusal.got, what=refusal.what, advice=advice) from None
-    command = _again(data, question_text, terms, agreed)
+    command = _repeat_command(data, question_text, terms, agreed)
     powers = _powers(name, result, agreed, terms)
     warning = _warning(result, terms, powers)
     if as_json:
@@ -124,16 +126,16 @@ def replicate(data: str, question: str, seed: str, as_json: bool, **options: Any
 _Computed = tuple["Result", str, dict[str, Any]]
 
 
-def _numbers(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
+def _mean_or_quantile(rows: Rows, name: str, arguments: str, terms: _Terms) -> _Computed:
     """Means, shares and quantiles: whatever the question reader understands."""
     from holdfast import queries, replicable
 
     if name == "median":
-        query = queries.read(f"quantile({inside}, q = 0.5)")
+        query = queries.read(f"quantile({arguments}, q = 0.5)")
     elif name == "mean" and terms.bounds is not None:
-        query = queries.read(f"mean({inside}, bounds = [{terms.bounds[0]!r}, {terms.bounds[1]!r}])")
+        query = queries.read(f"mean({arguments}, bounds = [{terms.bounds[0]!r}, {terms.bounds[1]!r}])")
     else:
-        query = queries.read(f"{name}({inside})")
+        query = queries.read(f"{name}({arguments})")
     values = _values_of(rows, query)
     if query.kind == "quantile":
         agreed: dict[str, Any] = {"accuracy": 0.05 if terms.accuracy is None else terms.accuracy}
@@ -150,40 +152,40 @@ def _numbers(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
 
 
 def _canonical(query: Any, name: str) -> str:
-    """The question as it was read, so that two spellings of it are cited alike."""
+    """The question in one spelling, so that everybody cites it alike."""
     text = str(query)
     if name == "median":
         return re.sub(r"^quantile\((.*?), 0\.5", r"median(\1", text)
     return text
 
 
-def _counted(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
+def _heavy_hitters(rows: Rows, name: str, arguments: str, terms: _Terms) -> _Computed:
     """Heavy hitters, and the mode. The mode is the heavy hitter of lists with one item each."""
     from holdfast import replicable
 
-    parts = _COUNTED.match(inside)
+    parts = _LAST_NUMBER.match(arguments)
     if parts is None or parts.group(2) is None:
         raise QueryRejected(
-            f"Give the least share that an item must have, for example {name}({inside.strip()}, 0.2)."
+            f"Give the least share that an item must have, for example {name}({arguments.strip()}, 0.2)."
         )
     items = _items_of(rows, parts.group(1))
     threshold = float(parts.group(2))
-    asked = f"{name}({parts.group(1).strip()}, {threshold:g})"
+    question = f"{name}({parts.group(1).strip()}, {threshold:g})"
     if name == "mode":
         lists = [(item,) for item in items]
         result = replicable.list_heavy_hitter(lists, eta=threshold, list_size=1, **terms.promise())
-        return result, asked, {}
+        return result, question, {}
     accuracy = threshold / 2.0 if terms.accuracy is None else terms.accuracy
     hitters = replicable.heavy_hitters(items, threshold=threshold, accuracy=accuracy, **terms.promise())
-    return hitters, asked, {"accuracy": accuracy}
+    return hitters, question, {"accuracy": accuracy}
 
 
-def _difference(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
+def _difference(rows: Rows, name: str, arguments: str, terms: _Terms) -> _Computed:
     """A difference of two groups: the mean of an expression where one condition holds, minus where the other
     does."""
     from holdfast import queries, replicable
 
-    parts = _arguments(inside)
+    parts = _arguments(arguments)
     if len(parts) not in (3, 5):
         raise QueryRejected("Write difference(expression, condition, condition), and give --bounds LOW HIGH.")
     if len(parts) == 5:
@@ -205,19 +207,19 @@ def _difference(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
     return result, f"difference({', '.join(parts[:3])})", {"accuracy": accuracy, "bounds": bounds}
 
 
-def _slope(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
+def _slope(rows: Rows, name: str, arguments: str, terms: _Terms) -> _Computed:
     """A regression slope of one column by another."""
     from holdfast import replicable
 
-    parts = _arguments(inside)
-    if len(parts) != 2:
+    names = _arguments(arguments)
+    if len(names) != 2:
         raise QueryRejected("Write slope(y, x) with the names of two columns.")
     if terms.bounds is None or terms.x_bounds is None or terms.least_variance is None:
         raise QueryRejected(
             "A slope needs --bounds LOW HIGH for y, --x-bounds LOW HIGH for x, and --least-variance, the "
             "least variance that x can have."
         )
-    y, x = _columns_of(rows, parts)
+    y, x = _columns_of(rows, names)
     (y_low, y_high), (x_low, x_high) = bounds = (terms.bounds, terms.x_bounds)
     steepest = (y_high - y_low) / (x_high - x_low) if x_low < x_high else 1.0
     agreed: dict[str, Any] = {"accuracy": 0.5 * steepest if terms.accuracy is None else terms.accuracy}
@@ -230,14 +232,14 @@ def _slope(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
         **terms.promise(),
     )
     agreed |= {"bounds": terms.bounds, "x-bounds": terms.x_bounds, "least-variance": terms.least_variance}
-    return result, f"slope({parts[0]}, {parts[1]})", agreed
+    return result, f"slope({names[0]}, {names[1]})", agreed
 
 
-def _shares(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
+def _shares(rows: Rows, name: str, arguments: str, terms: _Terms) -> _Computed:
     """The share of each category that the question lists. Both laboratories agree on the list."""
     from holdfast import replicable
 
-    column, *listed = _arguments(inside)
+    column, *listed = _arguments(arguments)
     if len(listed) < 2:
         raise QueryRejected(
             f"List the categories of {column or 'a column'}, as in {name}({column or 'arm'}, 'a', 'b')."
@@ -249,24 +251,24 @@ def _shares(rows: Rows, name: str, inside: str, terms: _Terms) -> _Computed:
     return result, f"{name}({', '.join([column, *listed])})", agreed
 
 
-def _category(text: str) -> Any:
+def _category(written: str) -> Any:
     """A category as the question writes it: a text in quotes, or a number."""
-    if text[:1] in ("'", '"') and text[-1:] == text[:1] and len(text) >= 2:
-        return text[1:-1]
+    if written[:1] in ("'", '"') and written[-1:] == written[:1] and len(written) >= 2:
+        return written[1:-1]
     try:
-        return int(text)
+        return int(written)
     except ValueError:
         pass
     try:
-        return float(text)
+        return float(written)
     except ValueError:
-        raise QueryRejected(f"Write the category {text} in quotes, or as a number.") from None
+        raise QueryRejected(f"Write the category {written} in quotes, or as a number.") from None
 
 
-def _advice(rows: Rows, name: str, inside: str, terms: _Terms) -> str:
+def _advice(rows: Rows, name: str, arguments: str, terms: _Terms) -> str:
     """What the given rows can promise; empty for statistics without a planned size."""
     try:
-        result, _, agreed = _STATISTICS[name](rows, name, inside, replace(terms, best_effort=True))
+        result, _, agreed = _STATISTICS[name](rows, name, arguments, replace(terms, best_effort=True))
     except NotEnoughRows:
         return ""
     powers = _powers(name, result, agreed, terms)
@@ -279,10 +281,10 @@ def _advice(rows: Rows, name: str, inside: str, terms: _Terms) -> str:
     )
 
 
-def _arguments(inside: str) -> list[str]:
+def _arguments(text: str) -> list[str]:
     """The arguments of a call, cut at commas outside of quotes and brackets."""
-    parts, begun, depth, quote = [], 0, 0, ""
-    for place, letter in enumerate(inside):
+    parts, start, depth, quote = [], 0, 0, ""
+    for place, letter in enumerate(text):
         if quote:
             quote = "" if letter == quote else quote
         elif letter in "'\"":
@@ -292,9 +294,9 @@ def _arguments(inside: str) -> list[str]:
         elif letter in ")]":
             depth -= 1
         elif letter == "," and depth == 0:
-            parts.append(inside[begun:place].strip())
-            begun = place + 1
-    return [*parts, inside[begun:].strip()]
+            parts.append(text[start:place].strip())
+            start = place + 1
+    return [*parts, text[start:].strip()]
 
 
 def _powers(name: str, result: Result, agreed: dict[str, Any], terms: _Terms) -> dict[str, float | None]:
@@ -333,53 +335,56 @@ def _warning(result: Result, terms: _Terms, powers: dict[str, float | None]) -> 
 
 
 _STATISTICS = {
-    "mean": _numbers,
-    "share": _numbers,
+    "mean": _mean_or_quantile,
+    "share": _mean_or_quantile,
     "difference": _difference,
     "slope": _slope,
     "histogram": _shares,
-    "median": _numbers,
-    "quantile": _numbers,
-    "heavy_hitters": _counted,
-    "mode": _counted,
+    "median": _mean_or_quantile,
+    "quantile": _mean_or_quantile,
+    "heavy_hitters": _heavy_hitters,
+    "mode": _heavy_hitters,
 }
 
 
-def _again(data: str, asked: str, terms: _Terms, agreed: dict[str, Any]) -> str:
+def _repeat_command(data: str, question: str, terms: _Terms, agreed: dict[str, Any]) -> str:
     """The command with which another laboratory repeats this, with every agreed number."""
     seed = terms.tape.seed if not terms.tape.path else str(terms.tape)
-    words = ["holdfast", "replicate", data, asked, "--tape", seed, "--rho", f"{terms.rho!r}"]
-    words += ["--beta", f"{terms.beta!r}"]
+    command = ["holdfast", "replicate", data, question, "--tape", seed, "--rho", f"{terms.rho!r}"]
+    command += ["--beta", f"{terms.beta!r}"]
     for name, value in agreed.items():
         if value is not None:
-            words += [f"--{name}", *(f"{v!r}" for v in (value if isinstance(value, tuple) else (value,)))]
-    return shlex.join([*words, "--best-effort"] if terms.best_effort else words)
+            command += [
+                f"--{name}",
+                *(f"{number!r}" for number in (value if isinstance(value, tuple) else (value,))),
+            ]
+    return shlex.join([*command, "--best-effort"] if terms.best_effort else command)
 
 
-def _citation(result: Result, asked: str, agreed: dict[str, Any]) -> str:
+def _citation(result: Result, question: str, agreed: dict[str, Any]) -> str:
     import holdfast
 
     numbers = [f"rho = {result.guarantee.rho:.4g}", f"beta = {result.beta:.4g}"]
-    numbers += [f"{name} = {_words(value)}" for name, value in agreed.items() if value is not None]
+    numbers += [f"{name} = {_value_words(value)}" for name, value in agreed.items() if value is not None]
     return (
-        f"{asked} = {_words(result.value)} ({', '.join(numbers)}; {result.rows:,} rows; "
+        f"{question} = {_value_words(result.value)} ({', '.join(numbers)}; {result.rows:,} rows; "
         f"{result.tape}; Holdfast {holdfast.__version__})"
     )
 
 
-def _words(value: Any) -> str:
+def _value_words(value: Any) -> str:
     if hasattr(value, "tolist"):
         value = tuple(value.tolist())
     if isinstance(value, tuple):
-        return "[" + ", ".join(map(_words, value)) + "]"
+        return "[" + ", ".join(map(_value_words, value)) + "]"
     return repr(value) if isinstance(value, float) else str(value)
 
 
 def _show(
     result: Result,
-    asked: str,
+    question: str,
     agreed: dict[str, Any],
-    again: str,
+    command: str,
     powers: dict[str, float | None],
     warning: str | None,
 ) -> None:
@@ -391,7 +396,7 @@ def _show(
     if warning is not None:
         console.print(Text(warning), style="bold yellow")
     rho, beta = result.guarantee.rho, result.beta or 0.0
-    console.print(Text(asked), style="bold")
+    console.print(Text(question), style="bold")
     if "categories" in result.details:
         shares = Table(box=None, pad_edge=False)
         shares.add_column("  category", justify="right")
@@ -400,20 +405,20 @@ def _show(
             shares.add_row(str(category), repr(share))
         console.print(shares)
     else:
-        console.print(Text.assemble("  ", (_words(result.value), "bold green")))
+        console.print(Text.assemble("  ", (_value_words(result.value), "bold green")))
     console.print(
         f"  another sample and this tape give exactly this with probability {1.0 - rho:.4g} or more"
     )
-    console.print(f"  {_truth(asked, result)} with probability {1.0 - beta:.4g} or more")
+    console.print(f"  {_accuracy_words(question, result)} with probability {1.0 - beta:.4g} or more")
     needed = result.details["needed"]
     verdict = "enough" if result.rows >= needed else f"fewer than the {needed:,} that the full promise needs"
     console.print(f"  {result.rows:,} rows, {verdict}", style="dim" if result.rows >= needed else "yellow")
-    for label, text in (
+    for label, line in (
         ("tape", result.tape),
-        ("cite", _citation(result, asked, agreed)),
-        ("again", again),
+        ("cite", _citation(result, question, agreed)),
+        ("again", command),
     ):
-        console.print(Text.assemble((f"  {label:<6}", "cyan"), text))
+        console.print(Text.assemble((f"  {label:<6}", "cyan"), line))
     if powers:
         table = Table(box=None, pad_edge=False, title=f"With your {result.rows:,} rows", title_justify="left")
         table.add_column("  rho", justify="right")
@@ -423,8 +428,8 @@ def _show(
         console.print(table)
 
 
-def _truth(asked: str, result: Result) -> str:
-    name, accuracy = asked.partition("(")[0], result.accuracy
+def _accuracy_words(question: str, result: Result) -> str:
+    name, accuracy = question.partition("(")[0], result.accuracy
     if name in ("quantile", "median"):
         return f"its rank is within {accuracy:.4g} of what was asked"
     if name == "heavy_hitters":
@@ -447,10 +452,10 @@ def _values_of(rows: Rows, query: Query) -> npt.NDArray[np.float64]:
     checked = query.check(Schema(rows.schema), rows.nullable_columns())
     names = sorted(checked.reads) or list(rows.columns[:1])
     table = ibis.memtable(rows.frame(names), schema=rows.schema.to_ibis(names))
-    read = ibis.duckdb.connect().to_pyarrow(checked.values(table))
-    values: npt.NDArray[np.float64] = read["value"].cast("float64").to_numpy()
+    columns = ibis.duckdb.connect().to_pyarrow(checked.values(table))
+    values: npt.NDArray[np.float64] = columns["value"].cast("float64").to_numpy()
     if checked.filters:
-        values = values[read["passes"].fill_null(False).to_numpy()]
+        values = values[columns["passes"].fill_null(False).to_numpy()]
     missing = np.isnan(values)
     values = values[~missing] if checked.skips else np.where(missing, checked.missing, values)
     return np.clip(values, *checked.bounds) if checked.kind == "mean" else values

@@ -18,7 +18,7 @@ from click.core import ParameterSource
 from rich.console import Console
 
 from holdfast.cli._output import print_data
-from holdfast.cli.account import Given, account_options, book_place, opened_account
+from holdfast.cli.account import AccountOptions, account_options, book_place, opened_account
 from holdfast.cli.books import books_password_file, with_password
 from holdfast.errors import HoldfastError, QueryRejected
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from holdfast.guard import Guard
     from holdfast.server import Service, Settings
+    from holdfast.typing import PersonRole
 
 
 _WITNESS_SECONDS = 60
@@ -35,7 +36,13 @@ _WITNESS_SECONDS = 60
 @click.command()
 @click.argument("home", required=False, type=click.Path(file_okay=False, path_type=Path))
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
-@click.option("--port", default=8344, show_default=True, type=click.IntRange(0, 65535))
+@click.option(
+    "--port",
+    default=8344,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="The port to listen on; 0 takes any free port.",
+)
 @click.option(
     "--sources",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -318,7 +325,7 @@ def _demonstration(service: Service) -> dict[str, str]:
     _expensive(labels, service.sources / "expensive.parquet")
     terms = {"target": "expensive", "start": 0.5}
     service.boards.register("expensive", "expensive.parquet", terms, blind=False)
-    people = (
+    people: tuple[tuple[PersonRole, str, str], ...] = (
         ("owner", "olga", "*"),
         ("analyst", "ann", "*"),
         ("auditor", "ada", "*"),
@@ -388,7 +395,9 @@ def mcp(
     as_json: bool,
     **terms: Any,
 ) -> None:
-    """Serve tools that ask questions, over the Model Context Protocol on standard input and output.
+    """Serve tools with which AI agents ask questions.
+
+    Agents talk to it over the Model Context Protocol, on standard input and output.
 
     \b
       holdfast mcp people.csv
@@ -400,16 +409,18 @@ def mcp(
     """
     if data.startswith(("http://", "https://")):
         for name in ("ledger", "no_ledger", "after", *terms):
-            if _given(name):
+            if _is_given(name):
                 raise click.UsageError(f"--{name.replace('_', '-')} is for a table, not for a service.")
         _serve_service(data, token, dataset, receipts, as_json=as_json)
         return
     for name in ("token", "dataset", "receipts"):
-        if _given(name):
+        if _is_given(name):
             raise click.UsageError(f"--{name} is for a service: give its URL, http://… or https://…")
     _check_place(data, ledger, no_ledger, after)
     account = LocalAccount(
-        lambda: opened_account(data, book_place(data, ledger, no_ledger, after), after, Given.of(**terms))
+        lambda: opened_account(
+            data, book_place(data, ledger, no_ledger, after), after, AccountOptions.of(**terms)
+        )
     )
     try:
         _serve(_tools("make_local_tools")(account.guard), as_json=as_json)
@@ -447,7 +458,7 @@ class LocalAccount:
             self._at_end.close()
 
 
-def _given(name: str) -> bool:
+def _is_given(name: str) -> bool:
     """Whether an option was given on the command line, and not by the environment."""
     return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 

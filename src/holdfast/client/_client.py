@@ -6,14 +6,14 @@ import io
 import math
 import secrets
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from holdfast import checks, errors
 from holdfast.answers import plot_answers
-from holdfast.client._connection import PASSING, error_from, quoted
+from holdfast.client._connection import TEMPORARY, error_from, quoted
 from holdfast.client._submitting import Submitting
 from holdfast.engines import Column, Schema
 from holdfast.guard import (
@@ -34,16 +34,17 @@ from holdfast.queries import Query
 from holdfast.scoring import Scale, compare_query, score_query
 
 if TYPE_CHECKING:
-    from holdfast.tails import Tail
+    import pandas
+    from matplotlib.figure import Figure
 
-    pass
+    from holdfast.tails import Tail
+    from holdfast.typing import DatasetReply, EpochStandingReply
 
 __all__ = ["Client"]
 
 _NO_MODELS = (
     "A service scores predictions that are an expression over its columns, as text. Predictions of your "
-    "own, or a "
-    "model's, go to a board: client.submit(board, table)."
+    "own, or of a model, go to a board: client.submit(board, table)."
 )
 # How many questions are sent in one request.
 _TOGETHER = 100
@@ -74,20 +75,20 @@ class Client(Submitting, ScoreVerbs[str]):
         timeout: float = 120.0,
     ) -> None:
         super().__init__(url, token, receipts=receipts, tries=tries, timeout=timeout)
-        self._there: dict[str, Any] = {
+        self._connection_options: dict[str, Any] = {
             "url": url,
             "token": token,
             "receipts": receipts,
             "tries": tries,
             "timeout": timeout,
         }
-        self._given = dataset
+        self._named_dataset = dataset
 
     @cached_property
     def dataset(self) -> str:
         """The name of the dataset that is asked."""
-        if self._given is not None:
-            return self._given
+        if self._named_dataset is not None:
+            return self._named_dataset
         names = [dataset["name"] for dataset in self._call("GET", "/datasets")]
         if len(names) != 1:
             raise errors.InvalidArgument(
@@ -99,14 +100,20 @@ class Client(Submitting, ScoreVerbs[str]):
         return str(names[0])
 
     def _scores(self, requests: Sequence[ScoreRequest], *, precise: bool, nats: float | None) -> list[Answer]:
-        asked = [_scored(request) for request in requests]
-        if len(asked) == 1:
-            return [self.ask(asked[0], precise=precise, nats=nats)]
-        return self.ask_all(asked, precise=precise, nats=nats)
+        questions = [_score_question(request) for request in requests]
+        if len(questions) == 1:
+            return [self.ask(questions[0], precise=precise, nats=nats)]
+        return self.ask_all(questions, precise=precise, nats=nats)
 
     def _compared(self, a: ScoreRequest, b: ScoreRequest, *, precise: bool, nats: float | None) -> Answer:
         first, second = _expression_of(a), _expression_of(b)
-        query = compare_query(first, second, target=a.target, metric=a.metric, scale=_scale(a))
+        query = compare_query(
+            first,
+            second,
+            target=a.target,
+            metric=a.metric,
+            scale=_scale(a),
+        )
         return self.ask(query, precise=precise, nats=nats)
 
     def discover(self, claim: str, *, rate: float = 0.05) -> Discovery:
@@ -169,7 +176,7 @@ class Client(Submitting, ScoreVerbs[str]):
             for question in questions
         ]
         answers: list[Answer] = []
-        tried = 0
+        attempts = 0
         while waiting:
             body = {"questions": waiting[:_TOGETHER], "stop": True}
             outcomes = self._call("POST", self._path("batches"), body)["outcomes"]
@@ -179,10 +186,10 @@ class Client(Submitting, ScoreVerbs[str]):
             if len(received) == len(outcomes):
                 continue
             refusal = outcomes[-1]["problem"]
-            tried = 1 if received else tried + 1
-            if refusal["status"] not in PASSING or tried >= self._tries:
+            attempts = 1 if received else attempts + 1
+            if refusal["status"] not in TEMPORARY or attempts >= self._tries:
                 raise error_from(refusal, refusal["status"])
-            time.sleep(float(refusal.get("wait", 0.1 * 2**tried)))
+            time.sleep(float(refusal.get("wait", 0.1 * 2**attempts)))
         return answers
 
     def cost_preview(
@@ -195,10 +202,10 @@ class Client(Submitting, ScoreVerbs[str]):
     def report(self, questions: Iterable[Query | str]) -> Report:
         """Give the report, as in :meth:`holdfast.Guard.report`: end the account for everyone, and read a
         short list of questions exactly. The dataset's policy says who may do this."""
-        asked = [str(question) for question in questions]
-        if not asked:
+        texts = [str(question) for question in questions]
+        if not texts:
             raise errors.InvalidArgument("questions", "at least one question", [], of="Client.report")
-        report = Report.from_dict(self._call("POST", self._path("report"), {"questions": asked}))
+        report = Report.from_dict(self._call("POST", self._path("report"), {"questions": texts}))
         self._keep(report.receipt)
         return report
 
@@ -209,9 +216,9 @@ class Client(Submitting, ScoreVerbs[str]):
             return None
         return Report.from_dict(self._call("GET", self._path("report")))
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> DatasetReply:
         """What the service says about the dataset: its columns, its promise, what is spent and left."""
-        described: dict[str, Any] = self._call("GET", self._path())
+        described: DatasetReply = self._call("GET", self._path())
         return described
 
     @property
@@ -264,7 +271,7 @@ class Client(Submitting, ScoreVerbs[str]):
             after = page[-1]["line"]
         return tuple(answers)
 
-    def plot(self) -> Any:
+    def plot(self) -> Figure:
         """Draw the answers of the account; returns the figure. Needs the extra ``plots``."""
         return plot_answers(self.history)
 
@@ -279,9 +286,9 @@ class Client(Submitting, ScoreVerbs[str]):
         return Epoch.from_dict(self.describe()["epoch"])
 
     @property
-    def epochs(self) -> list[dict[str, Any]]:
+    def epochs(self) -> list[EpochStandingReply]:
         """Every epoch of the dataset: since when it is open, and what is left of its account."""
-        epochs: list[dict[str, Any]] = self._call("GET", self._path("epochs"))
+        epochs: list[EpochStandingReply] = self._call("GET", self._path("epochs"))
         return epochs
 
     def next_epoch(
@@ -300,17 +307,17 @@ class Client(Submitting, ScoreVerbs[str]):
         database. ``confidence`` and ``together`` are those of :meth:`holdfast.Guard.next_epoch`. ``rows`` and
         ``shares`` are those of :class:`holdfast.server.Policy`. Without them, those of the epoch before stay.
         """
-        given = {
+        fields = {
             "source": data,
             "confidence": confidence,
             "together": together,
             "rows": rows,
             "shares": shares,
         }
-        body = {name: value for name, value in given.items() if value is not None}
+        body = {name: value for name, value in fields.items() if value is not None}
         key = {"Idempotency-Key": secrets.token_hex(16)}
         opened = self._call("POST", self._path("epochs"), body, headers=key)
-        return Client(dataset=opened["address"], **self._there)
+        return Client(dataset=opened["address"], **self._connection_options)
 
     def close_account(self) -> None:
         """End the account for good: what was answered stays, nothing new is answered; needs an owner's
@@ -318,7 +325,7 @@ class Client(Submitting, ScoreVerbs[str]):
         self._call("POST", self._path("close"))
 
     @cached_property
-    def train(self) -> Any:
+    def train(self) -> pandas.DataFrame | None:
         """The training rows as a pandas table: look at them as much as you like. None if there are none."""
         import pandas
 
@@ -336,7 +343,7 @@ class Client(Submitting, ScoreVerbs[str]):
         give it here: then you need not trust the service.
         """
         key = public_key or self._call("GET", "/key")["key"]
-        return verify(export, key, receipts=self._kept())
+        return verify(export, key, receipts=self._kept_receipts())
 
     def verify_epochs(
         self, exports: Sequence[str | Path], public_key: str | None = None
@@ -344,7 +351,7 @@ class Client(Submitting, ScoreVerbs[str]):
         """Check ``exports`` of the books of all epochs, in order, as :meth:`verify` does. Each must also
         continue where the export before it says. ``public_key`` is that of :meth:`verify`."""
         key = public_key or self._call("GET", "/key")["key"]
-        return verify_epochs(exports, key, receipts=self._kept())
+        return verify_epochs(exports, key, receipts=self._kept_receipts())
 
     def _path(self, part: str = "") -> str:
         return f"/datasets/{quoted(self.dataset)}" + (f"/{part}" if part else "")
@@ -354,14 +361,14 @@ class Client(Submitting, ScoreVerbs[str]):
         self._keep(answer.receipt)
         return answer
 
-    def _kept(self) -> list[Receipt]:
+    def _kept_receipts(self) -> list[Receipt]:
         if self._receipts is None or not self._receipts.exists():
             return []
         return list(read_receipts(self._receipts))
 
     def __repr__(self) -> str:
         # The token is never shown, and showing a client sends no request.
-        return f"Client({self._url!r}, dataset={vars(self).get('dataset', self._given)!r})"
+        return f"Client({self._url!r}, dataset={vars(self).get('dataset', self._named_dataset)!r})"
 
 
 def _expression_of(request: ScoreRequest) -> str:
@@ -370,7 +377,7 @@ def _expression_of(request: ScoreRequest) -> str:
     return request.predictions
 
 
-def _scored(request: ScoreRequest) -> Query:
+def _score_question(request: ScoreRequest) -> Query:
     """The question of a score, or a refusal of what a service does not score."""
     expression, scale = _expression_of(request), _scale(request)
     query = score_query(
@@ -387,10 +394,16 @@ def _scored(request: ScoreRequest) -> Query:
 
 def _scale(request: ScoreRequest) -> Scale:
     """What labels and numbers are scored, as the caller says: a client sees no training rows of a service."""
-    bounds, positive = request.bounds, request.positive
+    bounds, positive, of = request.bounds, request.positive, "Client.score"
     if bounds is None and request.metric in ("mae", "mse"):
-        raise errors.InvalidArgument("bounds", "a pair (lo, hi) for the target", bounds, of="Client.score")
-    return Scale(positive) if bounds is None else Scale(positive, span=tuple(bounds))
+        raise errors.InvalidArgument("bounds", "a pair (lo, hi) for the target", bounds, of=of)
+    if bounds is None:
+        return Scale(positive)
+    if isinstance(bounds, (str, Mapping)) or len(checks.reals(bounds, "bounds", "(-inf, inf)", of=of)) != 2:
+        raise errors.InvalidArgument("bounds", "a pair (lo, hi) of numbers", bounds, of=of)
+    # As they were given, because they are part of the question's text.
+    low, high = cast("Sequence[float]", bounds)
+    return Scale(positive, span=(low, high))
 
 
 def _question(query: Query | str, *, precise: bool, nats: float | None) -> dict[str, Any]:

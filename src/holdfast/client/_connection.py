@@ -1,5 +1,5 @@
-"""A connection to a service with a token. A request is sent again if that does no harm. An error has the same
-class here as in the service."""
+"""A connection to a service with a token. A request is sent again after a temporary failure. An error has the
+same class here as in the service."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from holdfast import checks, errors
 from holdfast.engines import shown
 from holdfast.ledger import BookError, Closed
 
-PASSING = (429, 502, 503, 504)
-"""Statuses that may pass: a lost connection, a service that restarts, a minute that is full."""
+TEMPORARY = (429, 502, 503, 504)
+"""Statuses of failures that pass by themselves: a service that restarts, a minute that is full."""
 
 # Errors that a service passes on. Others are its own, and come back as a HoldfastError.
 _PASSED_ON: dict[str, type[errors.HoldfastError]] = {
@@ -57,7 +57,7 @@ class Connection:
         if not self._url.startswith(("http://", "https://")):
             wanted = "the address of a service, http://… or https://…"
             raise errors.InvalidArgument("url", wanted, self._url or "none", of=of)
-        self._passing: tuple[type[Exception], ...] = (httpx.TransportError,)
+        self._temporary_errors: tuple[type[Exception], ...] = (httpx.TransportError,)
         self._tries = checks.whole(tries, "tries", of=of)
 
     def close(self) -> None:
@@ -86,12 +86,18 @@ class Connection:
         for attempt in range(1, self._tries + 1):
             try:
                 response = self._http.request(method, path, json=body, content=content, headers=headers)
-            except self._passing as error:
+            except ValueError as error:
+                if "JSON" not in str(error):
+                    raise
+                raise errors.HoldfastError(
+                    "The request has a number that is not finite (NaN or infinity). Nothing was sent."
+                ) from None
+            except self._temporary_errors as error:
                 if attempt == self._tries:
                     raise self._unreachable(error) from None
                 time.sleep(0.1 * 2**attempt)
                 continue
-            if response.status_code not in PASSING or attempt == self._tries:
+            if response.status_code not in TEMPORARY or attempt == self._tries:
                 break
             time.sleep(float(response.headers.get("Retry-After", 0.1 * 2**attempt)))
         if response.is_error:

@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast import errors
 from holdfast.client._connection import Connection, quoted
@@ -15,15 +15,28 @@ from holdfast.guard import GateReport, Verdict
 from holdfast.ledger import Receipt
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
+    from typing import TypeAlias, Unpack
 
     from holdfast.results import Results
-    from holdfast.typing import TableLike
+    from holdfast.typing import (
+        BoardReply,
+        BoardTerms,
+        BrokenReply,
+        FinalistReply,
+        GateReply,
+        GateTerms,
+        ListedReceivedReply,
+        ListedSubmissionReply,
+        PersonReply,
+        ReceivedReply,
+        SubmissionReply,
+        TableLike,
+        TaskScore,
+        UnblindBoardReply,
+    )
 
     # Scores by task id, results, or the path of a result file.
-    ScoresLike: TypeAlias = Mapping[Any, Any] | Results | str | Path
-    # What a term of a board or a gate can be.
-    Term: TypeAlias = str | float | bool | None
+    ScoresLike: TypeAlias = Mapping[Any, TaskScore] | Results | str | Path
 
 
 class Submitting(Connection):
@@ -35,17 +48,19 @@ class Submitting(Connection):
         super().__init__(url, token, tries=tries, timeout=timeout)
         self._receipts = None if receipts is None else Path(receipts)
 
-    def me(self) -> dict[str, Any]:
+    def me(self) -> PersonReply:
         """Who the token stands for: name, team, role, what it reaches (``dataset``), and when it ends."""
-        person: dict[str, Any] = self._call("GET", "/me")
+        person: PersonReply = self._call("GET", "/me")
         return person
 
-    def boards(self) -> list[dict[str, Any]]:
+    def boards(self) -> list[BoardReply | BrokenReply]:
         """The boards the token reaches, each with its standing."""
-        boards: list[dict[str, Any]] = self._call("GET", "/boards")
+        boards: list[BoardReply | BrokenReply] = self._call("GET", "/boards")
         return boards
 
-    def register_board(self, name: str, source: str, *, target: str, **terms: Term) -> dict[str, Any]:
+    def register_board(
+        self, name: str, source: str, *, target: str, **terms: Unpack[BoardTerms]
+    ) -> BoardReply:
         """Open a board on a table of labels; needs an owner's token. Returns its description.
 
         Args:
@@ -57,35 +72,35 @@ class Submitting(Connection):
                 ``rate`` of submissions a minute, and ``blind``.
         """
         body = {"name": name, "source": source, "target": target, **terms}
-        made: dict[str, Any] = self._call("POST", "/boards", body)
-        return made
+        described: BoardReply = self._call("POST", "/boards", body)
+        return described
 
-    def board(self, name: str) -> dict[str, Any]:
+    def board(self, name: str) -> BoardReply:
         """One board: its ``standing`` with intervals, and its ``final`` once there is one.
 
         Args:
-            name: The board.
+            name: The name of the board.
         """
-        described: dict[str, Any] = self._call("GET", f"/boards/{quoted(name)}")
+        described: BoardReply = self._call("GET", f"/boards/{quoted(name)}")
         return described
 
-    def board_ids(self, name: str) -> list[Any]:
+    def board_ids(self, name: str) -> list[int | str | float | bool]:
         """Every id that a submission to a board needs a prediction for.
 
         Args:
-            name: The board.
+            name: The name of the board.
         """
-        ids: list[Any] = self._call("GET", f"/boards/{quoted(name)}/ids")
+        ids: list[int | str | float | bool] = self._call("GET", f"/boards/{quoted(name)}/ids")
         return ids
 
-    def submissions(self, board: str) -> list[dict[str, Any]]:
+    def submissions(self, board: str) -> list[ListedSubmissionReply | ListedReceivedReply]:
         """Your own submissions to a board, in order: the reply to each, and whether it is one of your
         finalists. With an owner's or auditor's token, the submissions of all people.
 
         Args:
-            board: The board.
+            board: The name of the board.
         """
-        listed: list[dict[str, Any]] = []
+        listed: list[ListedSubmissionReply | ListedReceivedReply] = []
         while page := self._call("GET", f"/boards/{quoted(board)}/submissions?skip={len(listed)}"):
             listed += page
         return listed
@@ -95,7 +110,7 @@ class Submitting(Connection):
         Returns the keys that are chosen now.
 
         Args:
-            board: The board.
+            board: The name of the board.
             keys: The ``key`` of each submission, at most as many as the board's ``most_finalists``. Without
                 any, your best submission is in the final.
         """
@@ -103,60 +118,63 @@ class Submitting(Connection):
         chosen: list[str] = self._call("PUT", f"/boards/{quoted(board)}/finalists", body)["finalists"]
         return chosen
 
-    def unblind(self, board: str) -> dict[str, Any]:
+    def unblind(self, board: str) -> UnblindBoardReply:
         """End the blind phase of a board: score what waits, as one batch; needs an owner's token. Returns its
         description, and under ``unscored`` what could not be scored.
 
         Args:
-            board: The board.
+            board: The name of the board.
         """
-        described: dict[str, Any] = self._call("POST", f"/boards/{quoted(board)}/unblind")
+        described: UnblindBoardReply = self._call("POST", f"/boards/{quoted(board)}/unblind")
         return described
 
-    def final(self, board: str) -> list[dict[str, Any]]:
+    def final(self, board: str) -> list[FinalistReply]:
         """Score the finalists of a board on its sealed rows, once; needs an owner's token. Asking again
         returns the same.
 
         Args:
-            board: The board.
+            board: The name of the board.
         """
-        scores: list[dict[str, Any]] = self._call("POST", f"/boards/{quoted(board)}/final")["final"]
+        scores: list[FinalistReply] = self._call("POST", f"/boards/{quoted(board)}/final")["final"]
         return scores
 
-    def submit(self, board: str, predictions: TableLike) -> dict[str, Any]:
+    def submit(
+        self, board: str, predictions: TableLike | Mapping[Any, Any]
+    ) -> SubmissionReply | ReceivedReply:
         """Submit ``predictions`` to a ``board``: a table with the columns ``id`` and ``prediction``, or a map
-        from one to the other. Returns the reply of the board.
+        from one to the other. Returns the reply of the board. A board in its blind phase replies without a
+        ``value``: it has only received the submission.
 
         The same predictions again cost nothing and get the same reply.
         """
         kind = {"Content-Type": "application/vnd.apache.parquet"}
-        reply: dict[str, Any] = self._send(
+        reply: SubmissionReply | ReceivedReply = self._send(
             "POST", f"/boards/{quoted(board)}/submissions", None, kind, content=parquet_of(predictions)
         ).json()
-        if reply.get("receipt"):
+        if "receipt" in reply and reply["receipt"] is not None:
             self._keep(Receipt.from_dict(reply["receipt"]))
         return reply
 
-    def gates(self) -> list[dict[str, Any]]:
+    def gates(self) -> list[GateReply]:
         """The gates the token reaches: where each stands, and its line of promotions (``versions``)."""
-        gates: list[dict[str, Any]] = self._call("GET", "/gates")
+        gates: list[GateReply] = self._call("GET", "/gates")
         return gates
 
-    def gate(self, name: str) -> dict[str, Any]:
+    def gate(self, name: str) -> GateReply:
         """One gate: its terms, where it stands (``text`` in words), and its line of promotions
         (``versions``).
 
         Args:
-            name: The gate.
+            name: The name of the gate.
         """
-        described: dict[str, Any] = self._call("GET", f"/gates/{quoted(name)}")
+        described: GateReply = self._call("GET", f"/gates/{quoted(name)}")
         return described
 
     def gate_tasks(self, name: str) -> list[str]:
         """The id of every task that a candidate for a gate needs a score for.
 
         Args:
-            name: The gate.
+            name: The name of the gate.
         """
         tasks: list[str] = self._call("GET", f"/gates/{quoted(name)}/tasks")
         return tasks
@@ -171,9 +189,9 @@ class Submitting(Connection):
         clusters: Mapping[Any, Any] | None = None,
         incumbent: str | None = None,
         reading: Mapping[str, str] | None = None,
-        kind: str = "auto",
-        **terms: Term,
-    ) -> dict[str, Any]:
+        kind: Literal["auto", "binary", "fractions"] = "auto",
+        **terms: Unpack[GateTerms],
+    ) -> GateReply:
         """Open a gate for an incumbent; needs an owner's token. Returns its description.
 
         Args:
@@ -193,13 +211,13 @@ class Submitting(Connection):
         if source is not None:
             body["source"] = source
         if scores is not None:
-            results = _read_here(scores, reading or {})
+            results = _read_if_file(scores, reading or {})
             clusters = getattr(results, "clusters", None) if clusters is None else clusters
             body["results"] = _results(results, outputs) | _texts("clusters", clusters)
         if incumbent is not None:
             body["incumbent"] = incumbent
-        made: dict[str, Any] = self._call("POST", "/gates", body)
-        return made
+        described: GateReply = self._call("POST", "/gates", body)
+        return described
 
     def gate_submit(
         self,
@@ -216,7 +234,7 @@ class Submitting(Connection):
         token the scores count as sealed: a harness sent them, and nobody saw them.
 
         Args:
-            gate: The gate.
+            gate: The name of the gate.
             scores: A mapping from task id to a score from 0 to 1 (or to a list of repeats),
                 :class:`holdfast.results.Results`, or the path of a result file, which is read here.
             name: What the candidate is called: a commit or a version.
@@ -229,7 +247,7 @@ class Submitting(Connection):
             if self.me()["role"] != "submitter":
                 options = self.gate(gate)["reading"]
             options |= reading or {}
-        body = {"name": name, **_results(_read_here(scores, options), outputs)}
+        body = {"name": name, **_results(_read_if_file(scores, options), outputs)}
         verdict = Verdict.from_dict(self._call("POST", f"/gates/{quoted(gate)}/submissions", body))
         self._keep(verdict.receipt)
         return verdict
@@ -238,7 +256,7 @@ class Submitting(Connection):
         """Every verdict of a gate, in order.
 
         Args:
-            gate: The gate.
+            gate: The name of the gate.
         """
         verdicts: list[Verdict] = []
         after = 0
@@ -254,7 +272,7 @@ class Submitting(Connection):
         again returns the same.
 
         Args:
-            gate: The gate.
+            gate: The name of the gate.
         """
         report = GateReport.from_dict(self._call("POST", f"/gates/{quoted(gate)}/report"))
         self._keep(report.receipt)
@@ -264,7 +282,7 @@ class Submitting(Connection):
         """Write the account book of a gate to a file that anyone can verify; needs an auditor's token.
 
         Args:
-            gate: The gate.
+            gate: The name of the gate.
             path: The file to write.
         """
         Path(path).write_bytes(self._send("GET", f"/gates/{quoted(gate)}/book", None, {}).content)
@@ -277,7 +295,7 @@ class Submitting(Connection):
             file.write(json.dumps(receipt.to_dict()) + "\n")
 
 
-def _read_here(scores: Any, reading: Mapping[str, str]) -> Any:
+def _read_if_file(scores: Any, reading: Mapping[str, str]) -> Any:
     """The results in a file, if that is what is given; anything else as it is."""
     if not isinstance(scores, (str, Path)):
         return scores

@@ -33,6 +33,7 @@ from functools import lru_cache
 from operator import mul
 
 from holdfast.records import Record
+from holdfast.typing import PromiseKind
 
 MICRO = 1_000_000
 PROMISES = ("all", "each")
@@ -84,7 +85,7 @@ class Weights:
     (1.98, 0.71)
     """
 
-    promise: str = "all"
+    promise: PromiseKind = "all"
     expect: float | None = None
 
     def weight(self, step: int) -> float:
@@ -134,7 +135,7 @@ def training_share(weights: Weights) -> float:
     expected.
 
     Args:
-        weights: How the budget is divided over coming questions.
+        weights: How the failure probability is shared out among the questions.
     """
     return 1 / 4 if weights.expect is not None and weights.expect <= _FEW else 1 / 3
 
@@ -172,10 +173,13 @@ class Experience(Record):
         """
         if self.surprised:
             return (self.surprised + 0.5) / (self.confirmed + self.surprised + 1)
-        learned = math.exp(math.lgamma(self.confirmed + 0.5) - math.lgamma(self.confirmed + 1)) / math.sqrt(
-            math.pi
-        )
-        return learned / (1 + learned) * 0.5 / (self.confirmed + 1)
+        kt = self._all_confirmed()
+        return kt / (1 + kt) * 0.5 / (self.confirmed + 1)
+
+    def _all_confirmed(self) -> float:
+        """KT(confirmed): how likely the Krichevsky–Trofimov rule makes it that nothing surprised so far."""
+        log_ratio = math.lgamma(self.confirmed + 0.5) - math.lgamma(self.confirmed + 1)
+        return math.exp(log_ratio) / math.sqrt(math.pi)
 
     def confirmation_price(self) -> float:
         """Nats paid when the next question is confirmed."""
@@ -183,8 +187,7 @@ class Experience(Record):
 
     def calm_price(self) -> float:
         """Nats that the confirmations so far cost in all, if nothing surprised: −ln(½ + ½ KT(confirmed))."""
-        learned = math.exp(math.lgamma(self.confirmed + 0.5) - math.lgamma(self.confirmed + 1))
-        return -math.log(0.5 + 0.5 * learned / math.sqrt(math.pi))
+        return -math.log(0.5 + 0.5 * self._all_confirmed())
 
     def surprise_price(self, distance: int) -> float:
         """Nats paid when the next question surprises at this distance.
@@ -226,7 +229,7 @@ class Mixture:
 
     Args:
         weights: Whole-number weights of the hypotheses.
-        seen: How many places were near and far.
+        seen: How many outputs were in the cell of the guess, and how many elsewhere.
 
     >>> prior = Mixture()
     >>> round(prior.price(0, 1.0), 2), round(prior.price(3, 1.0), 2)
@@ -244,36 +247,36 @@ class Mixture:
         """Nats for a place, on cells of this half-width.
 
         Args:
-            place: The place, counted from the guess. None for an output without one.
+            place: The cell of the answer, counted from the guess.
             half_cell: Half the width of a cell, in predicted deviations.
         """
-        return self._price(self._given(place, half_cell))
+        return self._price(self._probabilities(place, half_cell))
 
-    def dearest_up_to(self, place: int, half_cell: float) -> float:
+    def highest_price_up_to(self, place: int, half_cell: float) -> float:
         """The highest price of all places up to a distance. From 1 on, farther places cost more. Place 0 can
         cost more than 1 after many surprises.
 
         Args:
-            place: The place, counted from the guess. None for an output without one.
+            place: The cell of the answer, counted from the guess.
             half_cell: Half the width of a cell, in predicted deviations.
         """
         return max(self.price(0, half_cell), self.price(place, half_cell))
 
     def elsewhere_price(self) -> float:
         """Nats for an output without a place on the line."""
-        return self._price(self._given(None, 1.0))
+        return self._price(self._probabilities(None, 1.0))
 
-    def dearest(self, place: int | None, half_cell: float, others: int) -> float:
+    def highest_price(self, place: int | None, half_cell: float, others: int) -> float:
         """The most that any output can cost after so many more outputs, whatever they are.
 
         Args:
             place: The place, counted from the guess. None for an output without one.
             half_cell: Half the width of a cell, in predicted deviations.
-            others: How many outputs come before.
+            others: How many other outputs are recorded before this one.
         """
         least = min(1.0, forgetting(self._steps + others))
-        given = _ELSEWHERES if place is None else _given(abs(place), half_cell)
-        return -math.log(least * _share(_FIRST, (*given, 0.0))) + 1e-6
+        probabilities = _ELSEWHERES if place is None else _on_the_line(abs(place), half_cell)
+        return -math.log(least * _share(_FIRST, (*probabilities, 0.0))) + 1e-6
 
     def after(self, place: int | None, half_cell: float) -> Mixture:
         """The prior after a place was seen; None stands for an output without a place.
@@ -282,13 +285,15 @@ class Mixture:
             place: The place, counted from the guess. None for an output without one.
             half_cell: Half the width of a cell, in predicted deviations.
         """
-        given = self._given(place, half_cell)
-        posterior = [weight * probability for weight, probability in zip(self.weights, given, strict=True)]
+        probabilities = self._probabilities(place, half_cell)
+        posterior = [
+            weight * probability for weight, probability in zip(self.weights, probabilities, strict=True)
+        ]
         forgotten = forgetting(self._steps)
-        kept = (1 - forgotten) * _UNIT / math.fsum(posterior)
+        scale = (1 - forgotten) * _UNIT / math.fsum(posterior)
         weights = (
-            math.ceil(kept * weight + forgotten * first)
-            for weight, first in zip(posterior, _FIRST, strict=True)
+            math.ceil(scale * weight + forgotten * first_weight)
+            for weight, first_weight in zip(posterior, _FIRST, strict=True)
         )
         return Mixture(tuple(weights), self.seen.after(surprise=place != 0))
 
@@ -296,26 +301,26 @@ class Mixture:
     def _steps(self) -> int:
         return self.seen.confirmed + self.seen.surprised
 
-    def _given(self, place: int | None, half_cell: float) -> tuple[float, ...]:
+    def _probabilities(self, place: int | None, half_cell: float) -> tuple[float, ...]:
         """The probability that each hypothesis gives to a place, or to no place."""
         if place is None:
             return (*_ELSEWHERES, math.exp(-self.seen.failure_price()))
         counted = self.seen.confirmation_price() if place == 0 else self.seen.surprise_price(abs(place))
-        return (*_given(abs(place), half_cell), math.exp(-counted))
+        return (*_on_the_line(abs(place), half_cell), math.exp(-counted))
 
-    def _price(self, given: Sequence[float]) -> float:
-        return -math.log(_share(self.weights, given)) + _ROUNDING
+    def _price(self, probabilities: Sequence[float]) -> float:
+        return -math.log(_share(self.weights, probabilities)) + _ROUNDING
 
 
-def _share(weights: Sequence[int], given: Sequence[float]) -> float:
-    return math.fsum(map(mul, weights, given)) / sum(weights)
+def _share(weights: Sequence[int], probabilities: Sequence[float]) -> float:
+    return math.fsum(map(mul, weights, probabilities)) / sum(weights)
 
 
 _ELSEWHERES = (*(0.0 for _ in SCALES), _ELSEWHERE)
 
 
 @lru_cache(maxsize=4096)
-def _given(distance: int, half_cell: float) -> tuple[float, ...]:
+def _on_the_line(distance: int, half_cell: float) -> tuple[float, ...]:
     """The probability that each hypothesis except the counting one gives to a place at this distance from 0,
     on one side."""
     tail = 0.5 if distance == 0 else 1 / (4 * distance * (distance + 1))
@@ -336,7 +341,7 @@ class Claims:
 
     Args:
         tested: How many claims were tested.
-        found: How many claims were found, or whether this one was.
+        found: How many of them were found.
         rate_in_millionths: The rate of false discoveries, in millionths.
     """
 
@@ -355,8 +360,8 @@ class Claims:
         Args:
             found: Whether the next claim is found.
         """
-        before = self.found if found else self.tested - self.found
-        return (before + 0.5) / (self.tested + 1)
+        such_claims = self.found if found else self.tested - self.found
+        return (such_claims + 0.5) / (self.tested + 1)
 
 
 @dataclass(frozen=True)
@@ -364,9 +369,9 @@ class Learned:
     """What an account learned: of the cells of statistics, of the arms of intervals, and of claims.
 
     Args:
-        cells: What was learned of the cells.
-        arms: What was learned of the arms.
-        claims: What was learned of claims.
+        cells: The prior over the cells of answers.
+        arms: The prior over the classes of arms, which say how wide intervals are.
+        claims: How many claims were tested and found.
     """
 
     cells: Mixture = field(default_factory=Mixture)
@@ -395,14 +400,14 @@ class Learned:
         return mixtures + listed
 
     @classmethod
-    def from_list(cls, kept: Sequence[Sequence[int]]) -> Learned:
-        """The state from what a book kept.
+    def from_list(cls, listed: Sequence[Sequence[int]]) -> Learned:
+        """The state that :meth:`to_list` wrote, from what a book kept.
 
         Args:
-            kept: Lists of whole numbers.
+            listed: What :meth:`to_list` returned.
         """
-        cells, arms = (Mixture(tuple(state[:-2]), Experience(*state[-2:])) for state in kept[:2])
-        return cls(cells, arms, Claims(*kept[2]) if len(kept) > 2 else Claims())
+        cells, arms = (Mixture(tuple(state[:-2]), Experience(*state[-2:])) for state in listed[:2])
+        return cls(cells, arms, Claims(*listed[2]) if len(listed) > 2 else Claims())
 
 
 @dataclass(frozen=True, repr=False)
@@ -415,7 +420,7 @@ class Account(Record):
     are answered from this state.
 
     Args:
-        weights: How the budget is divided over coming questions.
+        weights: How the failure probability is shared out among the questions.
 
     >>> account = Account(0.05)
     >>> round(account.nats(), 3)

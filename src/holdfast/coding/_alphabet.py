@@ -35,7 +35,7 @@ class Output:
 
     Args:
         cell: The number of the cell: 0 around the guess, negative below it.
-        arm: The class of the arms.
+        arm: The class of the arms: how long they are, compared with their prediction.
     """
 
     cell: int = 0
@@ -54,8 +54,8 @@ class ArmClasses:
     deviation of the logarithm of an arm. The cell usually makes up for arms that are slightly longer.
 
     Args:
-        first: The first class.
-        last: The last class.
+        first: The class of the shortest arms.
+        last: The class of the longest arms.
     """
 
     error: float
@@ -90,7 +90,7 @@ class ArmClasses:
         """The least class that allows arms of so many times the prediction. It may be beyond the last class.
 
         Args:
-            stretch: How many times the prediction.
+            stretch: How many times longer than predicted the arms are.
         """
         if not stretch > self.stretch(self.first):
             return self.first
@@ -174,15 +174,18 @@ class Alphabet:
         reveal before it is priced."""
         cells, arms, farthest = self.learned.cells, self.arms, self.grid.farthest
         if others == 0:
-            prices = [self.failure_price, cells.dearest_up_to(farthest, self.half_cell)]
+            prices = [self.failure_price, cells.highest_price_up_to(farthest, self.half_cell)]
             if arms is not None:
-                prices[1] += self.learned.arms.dearest_up_to(arms.farthest, arms.half_cell)
+                prices[1] += self.learned.arms.highest_price_up_to(arms.farthest, arms.half_cell)
                 prices.append(self.price(WHOLE))
             return max(prices)
-        prices = [cells.dearest(None, 1.0, others), cells.dearest(farthest, self.half_cell, others)]
+        prices = [
+            cells.highest_price(None, 1.0, others),
+            cells.highest_price(farthest, self.half_cell, others),
+        ]
         if arms is not None:
-            prices[1] += self.learned.arms.dearest(arms.farthest, arms.half_cell, others)
-            prices.append(self.learned.arms.dearest(None, 1.0, others) + MOST_FOR_FAILURE)
+            prices[1] += self.learned.arms.highest_price(arms.farthest, arms.half_cell, others)
+            prices.append(self.learned.arms.highest_price(None, 1.0, others) + MOST_FOR_FAILURE)
         return max(prices)
 
     def after(self, output: Output | None) -> Learned:
@@ -296,9 +299,9 @@ def after_expected(account: Account, error: float, arm: float, questions: int) -
         questions: How many more questions are to be asked, at least 0.
     """
     start, spent = account.nats(), account.spent
-    for asked in range(questions):
-        now = replace(account, steps=account.steps + asked, micro_nats=round(spent * MICRO), together=1)
-        half_cell = best_half_cell(now, error, arm * math.sqrt(now.nats() / start))
+    for step in range(account.steps, account.steps + questions):
+        later = replace(account, steps=step, micro_nats=round(spent * MICRO), together=1)
+        half_cell = best_half_cell(later, error, arm * math.sqrt(later.nats() / start))
         spent += float(np.interp(half_cell / error, _HALF_CELLS, _entropies()))
     return replace(account, steps=account.steps + questions, micro_nats=round(spent * MICRO))
 
@@ -307,7 +310,7 @@ def coming_questions(asked: int, expect: float | None) -> float:
     """How many questions to assume after the next one. ``asked`` questions came before it.
 
     Args:
-        expect: About how many questions are expected. None: not stated.
+        expect: About how many questions the account will have. None: not stated.
     """
     step = asked + 1
     if expect is None:

@@ -80,7 +80,7 @@ class LadderAlphabet:
 
     Args:
         grid: The cells around the guess.
-        experience: How many guesses were confirmed so far.
+        experience: How many guesses were confirmed so far, and how many surprised.
     """
 
     grid: LadderGrid
@@ -115,11 +115,11 @@ class LadderAlphabet:
         """The highest price of any output, a failure included, whatever so many ``others`` of its batch
         reveal before it is priced. A climb costs most if none of them climbed, and "no better" if all of them
         did."""
-        seen = self.experience
-        calm = replace(seen, confirmed=seen.confirmed + others)
-        stormy = replace(seen, surprised=seen.surprised + others)
-        farthest = calm.surprise_price(self.grid.farthest)
-        return max(farthest, calm.failure_price(), stormy.confirmation_price())
+        before = self.experience
+        none_climbed = replace(before, confirmed=before.confirmed + others)
+        all_climbed = replace(before, surprised=before.surprised + others)
+        farthest = none_climbed.surprise_price(self.grid.farthest)
+        return max(farthest, none_climbed.failure_price(), all_climbed.confirmation_price())
 
     def after(self, output: Output | None) -> None:
         """A ladder learns from experience only.

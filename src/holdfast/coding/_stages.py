@@ -79,8 +79,8 @@ class Agreement(Record):
 
     Args:
         queries: How many questions there are.
-        failure: The probability that may fail.
-        surprises: How many guesses may be off.
+        failure: The probability with which any interval of the account may miss.
+        surprises: How many guesses may be off. None: there are no guesses.
     """
 
     queries: int
@@ -97,7 +97,7 @@ class Agreement(Record):
         thousand-millionth more covers the rounding of sums of logarithms.
 
         Args:
-            stage: How many surprises there were before, from 0.
+            stage: How many surprises there were before, or how many answers if there are no guesses.
             spent: Nats that were spent so far.
         """
         patterns = 0.0
@@ -146,20 +146,20 @@ def _stretches(tail: Tail, error: float, agreement: Agreement) -> Iterator[_Stre
 
 
 def _in_cells(tail: Tail, error: float, agreement: Agreement) -> Iterator[_Stretch]:
-    room, every = error - RESERVE, agreement.stages
+    room, all_stages = error - RESERVE, agreement.stages
     stage, nats = 0, agreement.nats(0, 0.0)
-    cells = _fewest(room - tail.radius_at(nats))
-    while cells and stage < every:
+    cells = _fewest_cells(room - tail.radius_at(nats))
+    while cells and stage < all_stages:
         step, stages = _step(cells), 1
         onward = nats + step
-        after = _fewest(room - tail.radius_at(onward)) if stage + 1 < every else 0
-        if after == cells:
+        next_cells = _fewest_cells(room - tail.radius_at(onward)) if stage + 1 < all_stages else 0
+        if next_cells == cells:
             limit = max(nats, tail.gamma(room - 0.5 / cells))
-            stages = min(math.floor((limit - nats) / step) + 1, every - stage)
+            stages = min(math.floor((limit - nats) / step) + 1, all_stages - stage)
             onward = nats + stages * step
-            after = _fewest(room - tail.radius_at(onward)) if stage + stages < every else 0
+            next_cells = _fewest_cells(room - tail.radius_at(onward)) if stage + stages < all_stages else 0
         yield stage, stages, nats, cells, step
-        stage, nats, cells = stage + stages, onward, after
+        stage, nats, cells = stage + stages, onward, next_cells
 
 
 def _guessed(tail: Tail, error: float, agreement: Agreement) -> Iterator[_Stretch]:
@@ -170,7 +170,7 @@ def _guessed(tail: Tail, error: float, agreement: Agreement) -> Iterator[_Stretc
         if stage:
             nats += math.log((agreement.queries - stage) / (stage + 1))
         if nats > limit:
-            cells = _fewest(room - tail.radius_at(nats))
+            cells = _fewest_cells(room - tail.radius_at(nats))
             if not cells:
                 return
             limit = max(nats, tail.gamma(room - 0.5 / cells))
@@ -185,9 +185,9 @@ def _step(cells: int) -> float:
     return price(cells) + 1.0 / MICRO
 
 
-def _fewest(half: float) -> int:
+def _fewest_cells(half_width: float) -> int:
     """The fewest even cells of [0, 1] with at most this half-width; 0 if that takes too many."""
-    return math.ceil(0.5 / half) if 2.0 * half * _MOST_CELLS > 1.0 else 0
+    return math.ceil(0.5 / half_width) if 2.0 * half_width * _MOST_CELLS > 1.0 else 0
 
 
 @dataclass(frozen=True, repr=False)
@@ -229,7 +229,7 @@ class Schedule(Record):
         """ln(1/δ) of questions at a stage.
 
         Args:
-            stage: How many surprises there were before, from 0.
+            stage: How many surprises there were before, or how many answers if there are no guesses.
         """
         run = self._run(stage)
         return run.nats + (stage - run.first) * run.step
@@ -238,7 +238,7 @@ class Schedule(Record):
         """The number of cells at a stage.
 
         Args:
-            stage: How many surprises there were before, from 0.
+            stage: How many surprises there were before, or how many answers if there are no guesses.
         """
         return self._run(stage).cells
 
@@ -248,12 +248,12 @@ class Schedule(Record):
 
         Args:
             tail: The tail of a mean of values in [0, 1].
-            stage: How many surprises there were before, from 0.
+            stage: How many surprises there were before, or how many answers if there are no guesses.
             nats: ln of one over the error probability of a question, at least 0.
         """
         if nats <= self.nats(stage):
             return self.cells(stage)
-        return _fewest(self.room(tail, nats))
+        return _fewest_cells(self.room(tail, nats))
 
     def _run(self, stage: int) -> Run:
         return self.runs[bisect_right(self._firsts, stage) - 1]
@@ -263,7 +263,7 @@ class Schedule(Record):
 
         Args:
             tail: The tail of a mean of values in [0, 1].
-            stage: How many surprises there were before, from 0.
+            stage: How many surprises there were before, or how many answers if there are no guesses.
         """
         return self.room(tail, self.nats(stage))
 
@@ -287,12 +287,12 @@ def lacking(tail: Tail, error: float, agreement: Agreement, least: float = 0.0) 
         error: The half-width that every answer is promised, in [0, 1].
         agreement: What was agreed on before the first question.
     """
-    nothing = (0, 0, agreement.nats(0, 0.0), 1, _step(1))
-    first, stages, nats, _, step = deque(chain([nothing], _stretches(tail, error, agreement)), maxlen=1)[0]
-    half = error - RESERVE - tail.radius_at(nats + (agreement.stages - 1 - first) * step)
-    short = max(least, 0.5 / _MOST_CELLS) - half
-    lasts = first + stages == agreement.stages and half >= least
-    return min(short, 0.0) if lasts else max(short, _BARELY)
+    no_stages = (0, 0, agreement.nats(0, 0.0), 1, _step(1))
+    first, stages, nats, _, step = deque(chain([no_stages], _stretches(tail, error, agreement)), maxlen=1)[0]
+    half_cell = error - RESERVE - tail.radius_at(nats + (agreement.stages - 1 - first) * step)
+    missing = max(least, 0.5 / _MOST_CELLS) - half_cell
+    lasts = first + stages == agreement.stages and half_cell >= least
+    return min(missing, 0.0) if lasts else max(missing, _BARELY)
 
 
 def least_error(
@@ -373,12 +373,12 @@ def checked_schedule(
         rows_a_training_row: How many protected rows there are for each training row.
     """
     deviation = guess_deviation(tail, math.log(queries / failure), rows_a_training_row)
-    stated, best = min(surprises, queries - 1), None
-    for room in (stated, *(room for room in ROOMS if stated < room < queries)):
-        if room > _MOST_CHECKED:
+    fewest, best = min(surprises, queries - 1), None
+    for allowed in (fewest, *(more for more in ROOMS if fewest < more < queries)):
+        if allowed > _MOST_CHECKED:
             break
-        agreement = Agreement(queries, failure, room)
-        least = deviation * honest_deviations(queries, failure, room)
+        agreement = Agreement(queries, failure, allowed)
+        least = deviation * honest_deviations(queries, failure, allowed)
         below = 1.0 if best is None else best[0] * (1.0 - _FINENESS)
         error = least_error(tail, agreement, least=least, below=below)
         best = best if error is None else (error, agreement)

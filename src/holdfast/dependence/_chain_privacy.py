@@ -316,8 +316,7 @@ def _best(epsilon: float, gap: float, least: float, far: float) -> float:
         return np.where(c < 1.0 / 6.0, _h(epsilon, c, d, far), 0.0)
 
     first = max(1.0, far)
-    # h is at most ε/(2d − 1), so no d beyond the place where that falls below a value that is already reached
-    # can be better.
+    # h is at most ε/(2d − 1). Once that is below the best value so far, no larger d can be better.
     near_best = float(
         values(np.array([first, first + math.ceil(1.0 / gap), first + math.ceil(3.0 / gap)])).max()
     )

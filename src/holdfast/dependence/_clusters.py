@@ -117,7 +117,8 @@ class Independent(Dependence):
 
         Args:
             share: The share of the rows for training.
-            beta: The probability that may fail in all.
+            beta: The error probability of the whole account. Only models whose parts are not exactly
+                independent use some of it.
         """
         return _independent_parts(self, share)
 
@@ -300,7 +301,7 @@ class Clusters(Dependence):
         chosen = np.zeros(len(sizes), dtype=np.bool_)
         room = share * len(codes)
         for i in rng.permutation(len(sizes)):
-            # share < 1 leaves room for a part of the rows only, so at least one cluster stays protected.
+            # The training part gets fewer than all rows, so at least one cluster stays protected.
             if sizes[i] <= room:
                 chosen[i] = True
                 room -= sizes[i]
@@ -405,7 +406,7 @@ def _checked_sizes(sizes: Any) -> tuple[int, ...]:
         )
     plain = np.asarray(sizes)
     numbers = plain.ndim == 1 and plain.dtype.kind in "iu" and (plain >= 1).all()
-    # In a list, numpy would turn a truth value among whole numbers into a number.
+    # numpy would silently turn a bool in a list of whole numbers into a number.
     if numbers and (isinstance(sizes, np.ndarray) or {bool, np.bool_}.isdisjoint(map(type, sizes))):
         checked = tuple(plain.tolist())
     else:

@@ -25,31 +25,31 @@ _MOST_CELLS = 2_000
 
 @overload
 def fit(
-    train: Any,
+    train: Frame | Mapping[str, Any],
     *,
     kind: Literal["chain"] = "chain",
-    columns: Any = None,
+    columns: str | Sequence[str] | None = None,
     confidence: float = 0.998,
-    order: Any = 1,
-    states: Any = None,
+    order: int | Literal["bic"] = 1,
+    states: Sequence[Any] | None = None,
     network: None = None,
 ) -> FittedChain: ...
 @overload
 def fit(
-    train: Any,
+    train: Frame | Mapping[str, Any],
     *,
     kind: Literal["network"],
-    columns: Any = None,
+    columns: str | Sequence[str] | None = None,
     confidence: float = 0.998,
-    network: Any,
+    network: HasEdges | Iterable[tuple[str, str]],
 ) -> FittedNetwork: ...
 def fit(
     train: Frame | Mapping[str, Any],
     *,
-    kind: str = "chain",
+    kind: Literal["chain", "network"] = "chain",
     columns: str | Sequence[str] | None = None,
     confidence: float = 0.998,
-    order: int | str = 1,
+    order: int | Literal["bic"] = 1,
     states: Sequence[Any] | None = None,
     network: HasEdges | Iterable[tuple[str, str]] | None = None,
 ) -> FittedChain | FittedNetwork:

@@ -196,7 +196,7 @@ class FittedChain(Series):
         return replace(self, n=n, start="after a gap")
 
     def log_remembered(self, steps: ArrayLike) -> NDArray[np.float64]:
-        """ln θ of so many steps, for the slowest chain in the region; any start.
+        """ln θ of ``steps`` steps, for the slowest chain in the region; any start.
 
         For a chain of order k the rows from t + steps on begin with a run of k states, the last of which is
         k − 1 places later; so θ is that of steps + k − 1 steps of the chain on runs.

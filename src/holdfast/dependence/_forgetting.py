@@ -196,11 +196,11 @@ class Forgetting:
 
     def _beyond(self, first: int, n: int) -> float:
         """A bound on θ_first + … + θ_{n−1}."""
-        next_one = math.exp(float(self.log_theta_at(np.array([first]))[0]))
+        following = math.exp(float(self.log_theta_at(np.array([first]))[0]))
         if self.log_block == 0.0:
-            return (n - first) * next_one
+            return (n - first) * following
         # θ does not increase, so a block of K terms is at most K times its first.
-        return min((n - first) * next_one, len(self.log_theta) * next_one / -math.expm1(self.log_block))
+        return min((n - first) * following, len(self.log_theta) * following / -math.expm1(self.log_block))
 
 
 def tabulated_forgetting(transition: Matrix, n: int, stationary: Matrix | None) -> Forgetting:
@@ -323,14 +323,14 @@ def radii(counts: Counts, allowed: Mask, budget: Matrix) -> Matrix:
             distances[i] = float((highest(shares, limit) - shares).max()) + 1e-12
         elif total <= _MOST_COUNTS:
             distances[i] = _largest_rise(_sums(parts.astype(np.int64), total) / total, limit)
-        else:  # So many parts have sums nearly everywhere, so Pinsker's inequality is nearly attained.
+        else:  # With this many parts, some set has nearly every share, so Pinsker's bound is nearly exact.
             distances[i] = math.sqrt(limit / 2.0) * (1.0 + 1e-12)
     return np.minimum(1.0, distances)
 
 
 def _sets(size: int) -> NDArray[np.int64]:
-    """The non-empty proper sets of so many states; the complement of the k-th from the start is the k-th from
-    the end."""
+    """The non-empty proper sets of ``size`` states. The complement of the k-th set from the start is the k-th
+    from the end."""
     return (np.arange(1, 2**size - 1)[:, None] >> np.arange(size)) & 1
 
 

@@ -62,6 +62,10 @@ class GaussianRows(Dependence):
 
     name: ClassVar[str] = "Gaussian rows"
 
+    if TYPE_CHECKING:  # anything that is an array of numbers is taken; an array is kept
+
+        def __init__(self, covariance: ArrayLike, *, extra_assumptions: tuple[str, ...] = ()) -> None: ...
+
     def __post_init__(self) -> None:
         try:
             matrix = np.array(self.covariance, dtype=float)

@@ -202,7 +202,9 @@ def _sweep(n: int, ends: Edges, share: float) -> tuple[float, Mask, Mask]:
     return float(value[k]), rows < k, (rows >= k) & (first >= k)
 
 
-def read_graph(graph: Any, n: int) -> tuple[int, Edges]:
+def read_graph(
+    graph: HasEdges | Mapping[int, Iterable[int]] | Iterable[Any], n: int | None
+) -> tuple[int, Edges]:
     """The number of rows and the edges as sorted unique pairs i < j, without edges from a row to itself."""
     if n is not None:
         n = checks.whole(n, "n", of="DependencyGraph")

@@ -20,6 +20,7 @@ from holdfast.dependence._model import MOST_ROWS, Dependence
 from holdfast.errors import InvalidArgument
 from holdfast.records import Record
 from holdfast.tails import Tail
+from holdfast.typing import BoundForm
 
 LN2 = math.log(2.0)
 _LEMMA, _THEOREM = "BDP Lemma 1", "BDP Theorem 2"
@@ -27,7 +28,7 @@ _METHODS = ("paper", "sharp")
 
 
 def _model_argument(model: Dependence | None, *, of: str) -> Dependence:
-    """The model; None is independent rows, of which there is one until they are scaled."""
+    """The model that was given. None stands for independent rows: one row, until the model is scaled."""
     if model is None:
         return Independent(1)
     if not isinstance(model, Dependence):
@@ -145,7 +146,7 @@ def reusable_holdout_tail(
     epsilon: float,
     sensitivity: float | None = None,
     model: Dependence | None = None,
-    method: str = "sharp",
+    method: BoundForm = "sharp",
 ) -> float:
     """P(|q − E q| ≥ error) for a statistic q that an ``epsilon``-Bayesian-private mechanism chose.
 
@@ -184,8 +185,16 @@ def reusable_holdout_tail(
         raise InvalidArgument(
             "epsilon", f"at most {what} = {error / 3.0:g}", epsilon, of=of, reference=_LEMMA
         )
-    least = math.nextafter(0.0, 1.0)  # The exponential of a long table has no other number.
+    # The exponential underflows to 0 for a long table, and a bound of 0 would be false.
+    least = math.nextafter(0.0, 1.0)
     return rounding.probability(max(4.0 * math.exp(-error * error * n / 9.0), least))
+
+
+def _unit(scale: float | None, *, of: str, by: str) -> tuple[float, str | None]:
+    """The unit of errors and noise, and the range of an error in it; None for means of values in [0, 1]."""
+    return (
+        (1.0, None) if scale is None else (checks.real(scale, "scale", "(0, inf)", of=of, by=by), "(0, inf)")
+    )
 
 
 def _share_of(error: Any, scale: float, where: str | None, *, of: str, by: str) -> float:
@@ -203,7 +212,7 @@ def reusable_holdout_rows(
     noise: float | None = None,
     scale: float | None = None,
     model: Dependence | None = None,
-    method: str = "sharp",
+    method: BoundForm = "sharp",
 ) -> int:
     """Holdout rows for which all ``queries`` answers are within ``error``, while fewer than ``budget`` of the
     training values are off by c·error.
@@ -235,9 +244,7 @@ def reusable_holdout_rows(
     of = "reusable_holdout_rows"
     method = checks.choice(method, "method", _METHODS, of=of)
     queries = checks.whole(queries, "queries", of=of, by=_THEOREM)
-    unit, where = 1.0, None
-    if scale is not None:
-        unit, where = checks.real(scale, "scale", "(0, inf)", of=of, by=_THEOREM), "(0, inf)"
+    unit, where = _unit(scale, of=of, by=_THEOREM)
     if noise is not None:
         noise = checks.real(noise, "noise", "(0, inf)", of=of, by="BDP Theorem 1") / unit
     settings = HoldoutSettings(
@@ -272,7 +279,7 @@ def blanket_holdout_rows(
     beta: float,
     scale: float | None = None,
     model: Dependence | None = None,
-    method: str = "sharp",
+    method: BoundForm = "sharp",
 ) -> int:
     """n_*(B, σ, τ, β) of BDP Theorem 1: holdout rows by the Markov blanket of each row.
 
@@ -301,9 +308,7 @@ def blanket_holdout_rows(
     """
     of, theorem = "blanket_holdout_rows", "BDP Theorem 1"
     method = checks.choice(method, "method", _METHODS, of=of)
-    unit, where = 1.0, None
-    if scale is not None:
-        unit, where = checks.real(scale, "scale", "(0, inf)", of=of, by=theorem), "(0, inf)"
+    unit, where = _unit(scale, of=of, by=theorem)
     budget = checks.whole(budget, "budget", of=of, by=theorem)
     noise = checks.real(noise, "noise", "(0, inf)", of=of, by=theorem) / unit
     error = _share_of(error, unit, where, of=of, by=theorem)
@@ -337,7 +342,7 @@ def _printed_rows(total_epsilon: float, deviation: float, beta: float, model: De
 def _fewest_rows(enough: Callable[[Dependence], bool], model: Dependence, start: int, *, of: str) -> int:
     """The least number of rows of this kind that is ``enough``; fewer rows are never better. It is up to a
     thousandth too large where each try takes long."""
-    # A model of one fixed table has no other size: it is refused here, before the search.
+    # A model of one fixed table cannot be scaled. Refuse it here, before the search.
     if model.n is None:
         raise InvalidArgument("model", "a model that says how many rows there are", repr(model), of=of)
     model.scaled_to(2 * model.n, of=of)

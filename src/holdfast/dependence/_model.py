@@ -21,6 +21,7 @@ from holdfast.errors import InvalidArgument
 from holdfast.records import Record, show
 from holdfast.tails import BestTail, SubGaussian, Tail, TailReport, TailRow
 from holdfast.tails import tail_report as report
+from holdfast.typing import PrivacyRoute
 
 if TYPE_CHECKING:
     from holdfast.dependence._mixing import Layout
@@ -36,8 +37,8 @@ NEW_ROWS = "The rows of this epoch are independent of all rows of earlier epochs
 # More than any table has. With more, bounds that try every block length would run out of memory.
 MOST_ROWS = 10**15
 Mask = NDArray[np.bool_]
-# Numbers are rounded to so many binary digits (about twelve decimal ones), so that dividing a row by its sum
-# once more, or another machine's logarithm, does not make another model.
+# A fingerprint rounds numbers to this many binary digits, about twelve decimal ones. So a model stays the
+# same if a row is divided by its sum once more, or if another machine's logarithm differs slightly.
 _DIGITS = 40
 
 
@@ -135,7 +136,8 @@ class Dependence(Record, ABC):
         """Ways to cut these rows into blocks that are nearly independent; none for models that say nothing
         about rows in order.
 
-        ``beta`` is the probability that may fail in all. All layouts together cost at most a twentieth of it.
+        ``beta`` is the error probability of the whole account. All layouts together cost at most a twentieth
+        of it.
         Guarantee: that of each :class:`Layout`.
         Assumes: the sentences in ``assumptions`` (not checkable from the data).
         Reference: ``docs/theory/dependence.md``, "Blocks".
@@ -254,7 +256,7 @@ class Dependence(Record, ABC):
         """The proofs of Bayesian privacy that apply to the model, by the name of their method."""
         return {}
 
-    # Of the routes, the one that BDP prints for the model; empty where it prints none.
+    # The route that BDP prints for this model; empty if it prints no route.
     _printed_route: ClassVar[str] = ""
 
     @property
@@ -281,7 +283,7 @@ class Dependence(Record, ABC):
             )
         return routes
 
-    def bayesian_dp(self, dp: DP, method: str = "sharp") -> BayesianDP:
+    def bayesian_dp(self, dp: DP, method: PrivacyRoute = "sharp") -> BayesianDP:
         """The Bayesian DP of a pure DP mechanism on these rows.
 
         Every model has the methods "sharp", the best of all that apply, and "group": the parameter times the
@@ -305,7 +307,7 @@ class Dependence(Record, ABC):
         """
         return best_bayesian_dp(self, self._known_routes(f"{type(self).__name__}.bayesian_dp"), dp, method)
 
-    def required_dp(self, bdp: BayesianDP, method: str = "sharp") -> DP:
+    def required_dp(self, bdp: BayesianDP, method: PrivacyRoute = "sharp") -> DP:
         """The DP parameter that suffices for ``bdp`` on these rows; methods as in ``bayesian_dp``.
 
         Args:
@@ -371,8 +373,8 @@ class Dependence(Record, ABC):
     def split(self, share: float, rng: np.random.Generator, beta: float = 0.05) -> Split:
         """Set about ``share`` of the rows aside as the free training part.
 
-        ``beta`` is the probability that may fail in all; only models whose parts are not exactly independent
-        need it.
+        ``beta`` is the error probability of the whole account. Only models whose parts are not exactly
+        independent need it.
 
         Args:
             rng: The source of random numbers.
@@ -390,15 +392,16 @@ class Dependence(Record, ABC):
 
         Args:
             share: The share of the rows for training.
-            beta: The probability that may fail in all.
+            beta: The error probability of the whole account. Only models whose parts are not exactly
+                independent use some of it.
         """
         parts = self.split(share, np.random.default_rng(0), beta)
         return PlannedSplit(int(parts.train.sum()), parts.protected_model, parts.bias)
 
     def fresh(self, beta: float = 0.05) -> Split:
         """Which of these rows can be protected from somebody who may know every earlier row. There is no
-        training part. Rows that still depend on earlier ones are dropped. ``beta`` is the probability that
-        may fail in all, of which at most a twentieth is spent here.
+        training part. Rows that still depend on earlier ones are dropped. ``beta`` is the error
+        probability of the whole account. At most a twentieth of it is spent here.
         Guarantee: the law of (earlier rows, protected rows) is within total variation ``bias`` of the law in
         which the two are independent.
         Assumes: the sentences of the split; that rows of different epochs are independent is one of them

@@ -508,8 +508,8 @@ def _nearest_first(near: Sequence[Sequence[int]], start: int) -> list[int]:
 
 
 def _largest_total(weights: Couplings, component: Sequence[int]) -> float | None:
-    """The largest entry of a vector s > 0 with s ≥ 1 + Ts, or None where there is none: that it is one is
-    checked, however it was found."""
+    """The largest entry of a vector s > 0 with s ≥ 1 + Ts; None if no such vector exists. The solver's
+    result is checked, so its errors do no harm."""
     from scipy.sparse import csc_array, eye_array
     from scipy.sparse.linalg import MatrixRankWarning, spsolve
 

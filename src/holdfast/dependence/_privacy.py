@@ -156,7 +156,7 @@ def _nothing(epsilon: float) -> float:
 
 
 def refuse_domain(cards: Sequence[int], *, of: str) -> None:
-    """Say before it starts that there are too many datasets."""
+    """Refuse to enumerate too many datasets, before it starts."""
     refuse_large(
         math.prod(card + 1 for card in cards),
         "a model with few enough partly known datasets",

@@ -99,7 +99,7 @@ def log_joint(factors: Iterable[Factor], keep: Sequence[int], cards: Sequence[in
 
 
 def refuse_large(size: int, what: str, *, of: str, argument: str = "model", most: int = MOST_CELLS) -> None:
-    """Say before it starts that an enumeration would be too large, and how large."""
+    """Refuse an enumeration that would be too large, before it starts."""
     if size > most:
         raise InvalidArgument(argument, f"{what}: at most {most:,} numbers in one table", size, of=of)
 
@@ -202,9 +202,9 @@ Graph = Mapping[int, Set[int]]
 def connected_sets(graph: Graph, node: int) -> Iterator[set[int]]:
     """Every connected set of rows that contains ``node``, the smallest first.
 
-    With its neighbours as the quilt each is the node's own side of one, and no other quilts are needed: where
-    a row of a quilt touches nothing on the node's side, leaving it to the remote rows changes no nearby row,
-    and the influence on fewer rows is smaller.
+    Each set is the node's own side of one quilt: the neighbours of the set. No other quilts are needed. If a
+    row of a quilt has no neighbour on the node's side, it can become a remote row. This changes no nearby
+    row, and the influence on the smaller quilt is smaller.
     """
     rows: list[int] = []
     for mask in _connected_masks(graph, node, rows):
@@ -263,7 +263,7 @@ def side_of(graph: Graph, node: int, quilt: Set[int]) -> set[int]:
 
 
 def refuse_many(count: int, *, of: str, most: int = MOST_QUILTS) -> None:
-    """Say before it starts that there are too many quilts to list."""
+    """Refuse to list too many quilts, before it starts."""
     if count > most:
         raise InvalidArgument("i", f"a row with at most {most:,} quilts to list", count, of=of)
 
@@ -379,8 +379,8 @@ class NetworkQuilts:
         return _PER_NODE * looked_at + _PER_CELL * min(table, MOST_CELLS * 1000)
 
     def _cheapest_beyond(self, node: int) -> float:
-        """On a tree, what a side with the row and others costs at least: listing the first such side alone
-        takes long where a neighbour has many neighbours."""
+        """The least cost, on a tree, of a side that has more rows than ``node``. Listing the first such side
+        to find out takes long if a neighbour has many neighbours."""
         return _PER_NODE * (len(self.graph[node]) + min(len(self.graph[other]) for other in self.graph[node]))
 
     @cached_property

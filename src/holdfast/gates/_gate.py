@@ -48,8 +48,8 @@ from holdfast.gates._tasks import (
     checked_name,
     content_of,
     default_step,
-    keep,
-    kept,
+    store_content,
+    stored_content,
     task_ids,
     text_of_each,
 )
@@ -70,6 +70,7 @@ from holdfast.gates._verdict import (
 from holdfast.guard import Asker, open_session
 from holdfast.intervals import certified_gain
 from holdfast.ledger import Book, BookError, Closed, Entry
+from holdfast.typing import GateStatus, TaskScore
 
 PROMISES = ("family", "fdr")
 _MOST_TRIES = 1_000
@@ -124,7 +125,7 @@ class Gate:
         self,
         tasks: Iterable[Any] | None,
         *,
-        incumbent: Mapping[Any, Any] | TaskScores | None = None,
+        incumbent: Mapping[Any, TaskScore] | TaskScores | None = None,
         promise: Literal["family", "fdr"] = "family",
         confidence: float = 0.95,
         step: float | None = None,
@@ -147,16 +148,16 @@ class Gate:
         confidence = checks.real(confidence, "confidence", "(0, 1)", of=of)
         minimum = checks.real(minimum, "minimum", "[0, 1)", of=of)
         expect = None if expect is None else checks.real(expect, "expect", "[1, 1e9]", of=of)
-        given = GivenScores.of(incumbent, outputs, "incumbent", of)
-        ids = task_ids(given.scores if tasks is None else tasks)
+        given_scores = GivenScores.of(incumbent, outputs, "incumbent", of)
+        ids = task_ids(given_scores.scores if tasks is None else tasks)
         groups = text_of_each(clusters, ids, "clusters")
-        first = Candidate.of(ids, given)
-        # The sign test needs tasks of one law; given their inputs, tasks are not alike.
-        alike = groups is None and inputs == "hidden"
-        binary = alike and scores != "fractions" and first.is_binary
+        incumbent_scores = Candidate.of(ids, given_scores)
+        # The sign test needs tasks that are drawn from one distribution. Given their inputs, tasks are not.
+        same_law = groups is None and inputs == "hidden"
+        binary = same_law and scores != "fractions" and incumbent_scores.is_binary
         if scores == "binary" and not binary:
             reason = "where a score is neither 0 nor 1"
-            if not alike:
+            if not same_law:
                 reason = "with clusters" if groups else "with public inputs: tasks are then not alike"
             raise InvalidArgument("scores", f"'fractions' {reason}", scores, of=of)
         if step is None:
@@ -172,12 +173,12 @@ class Gate:
             minimum=minimum,
             inputs=inputs,
             expect=expect,
-            name=checked_name(_first_given(name, given.name, "first incumbent")),
+            name=checked_name(_first_given(name, given_scores.name, "first incumbent")),
             reading=dict(reading or {}),
-            contents=text_of_each(given.contents, ids, "contents"),
+            contents=text_of_each(given_scores.contents, ids, "contents"),
         )
         self._definition.require_enough_tasks()
-        self._open(ledger if isinstance(ledger, Book) else Book(ledger), first)
+        self._open(ledger if isinstance(ledger, Book) else Book(ledger), incumbent_scores)
 
     @classmethod
     def at(cls, ledger: str | Path | Book) -> Gate:
@@ -193,18 +194,18 @@ class Gate:
         if opening is None or opening.body.get("strategy") != "gate":
             raise BookError(f"The account book {book.name} is not that of a gate.")
         gate = cls.__new__(cls)
-        gate._definition = GateDefinition.from_bytes(kept(book, opening.body["definition"]))
-        gate._open(book, Candidate.from_bytes(kept(book, opening.body["incumbent"])))
+        gate._definition = GateDefinition.from_bytes(stored_content(book, opening.body["definition"]))
+        gate._open(book, Candidate.from_bytes(stored_content(book, opening.body["incumbent"])))
         return gate
 
-    def _open(self, book: Book, first: Candidate) -> None:
+    def _open(self, book: Book, incumbent: Candidate) -> None:
         """Open the book for this gate, or continue it if it was opened for the same gate."""
         self._book = book
         definition = self._definition
-        contents = {"definition": definition.to_bytes(), "incumbent": first.to_bytes()}
+        contents = {"definition": definition.to_bytes(), "incumbent": incumbent.to_bytes()}
         if book.opening is None:
             for content in contents.values():
-                keep(book, content)
+                store_content(book, content)
         agreed = {
             "strategy": "gate",
             "promise": definition.promise,
@@ -276,10 +277,12 @@ class Gate:
             after: the last line of the page before; 0 for the first page.
             limit: how many verdicts a page has.
         """
-        first = checks.whole(after, "after", at_least=0, of="Gate.history_page")
-        most = min(checks.whole(limit, "limit", of="Gate.history_page"), sys.maxsize)
-        verdicts = (item for item in self._session.history(first) if _is_verdict(item[1]))
-        return {line: self._verdict(released) for line, released in itertools.islice(verdicts, most)}
+        after_line = checks.whole(after, "after", at_least=0, of="Gate.history_page")
+        most_verdicts = min(checks.whole(limit, "limit", of="Gate.history_page"), sys.maxsize)
+        verdicts = (
+            (line, released) for line, released in self._session.history(after_line) if _is_verdict(released)
+        )
+        return {line: self._verdict(released) for line, released in itertools.islice(verdicts, most_verdicts)}
 
     @property
     def spent(self) -> float:
@@ -310,7 +313,7 @@ class Gate:
             definition.units, nats, baseline=baseline, binary=definition.binary, least=definition.minimum
         )
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> GateStatus:
         """What a person needs to know before submitting. Everything here is public."""
         needed = self.needed_gain()
         versions, balance = self.promotions, self._session.balance
@@ -333,7 +336,7 @@ class Gate:
 
     def submit(
         self,
-        scores: Mapping[Any, Any] | TaskScores,
+        scores: Mapping[Any, TaskScore] | TaskScores,
         name: str | None = None,
         *,
         outputs: Mapping[Any, Any] | None = None,
@@ -358,15 +361,15 @@ class Gate:
         Returns:
             The verdict. Nothing else about the scores leaves.
         """
-        given = GivenScores.of(scores, outputs, "scores", "Gate.submit")
-        candidate = Candidate.of(self.tasks, given)
-        self._definition.require_same_tasks(given.contents)
+        given_scores = GivenScores.of(scores, outputs, "scores", "Gate.submit")
+        candidate = Candidate.of(self.tasks, given_scores)
+        self._definition.require_same_tasks(given_scores.contents)
         if self._definition.binary and not candidate.is_binary:
             raise QueryRejected(
                 "This gate compares scores of 0 and 1, and at least one score here is neither. Open a gate "
                 "with scores='fractions' for partial credit or repeats."
             )
-        shown_name = checked_name(_first_given(name, given.name, "unnamed candidate"))
+        shown_name = checked_name(_first_given(name, given_scores.name, "unnamed candidate"))
         if name is None and sealed:
             raise QueryRejected(
                 "Sealed scores need a name for the candidate, such as a commit. Without a name, equal scores "
@@ -427,9 +430,11 @@ class Gate:
                 raise Closed("The gate is closed, so it cannot give a report any more.")
             self._promotions.follow()
             versions = tuple(self._promotions.versions[: fixed["versions"]])
-            if self._session.told(_REPORTED) is None:
-                self._session.record("act", {"versions": self._exact(versions, fixed["nats"])}, _REPORTED)
-            reported = self._session.told(_REPORTED)
+            if self._session.act_about(_REPORTED) is None:
+                self._session.record(
+                    "act", {"versions": self._exact_rows(versions, fixed["nats"])}, _REPORTED
+                )
+            reported = self._session.act_about(_REPORTED)
             assert reported is not None
             line, answers, receipt = reported
         return GateReport(
@@ -539,7 +544,7 @@ class Gate:
             if steps is None:
                 return -1
             # In here, because only a promotion needs it: an error outside would reveal one free of charge.
-            keep(self._book, candidate.to_bytes())
+            store_content(self._book, candidate.to_bytes())
             return steps
 
         outcome = read_protected(compare, int)
@@ -592,7 +597,7 @@ class Gate:
             return account.last_nats(intervals)
         return -math.log(account.failure) + account.spent + math.log(intervals)
 
-    def _exact(self, versions: Sequence[Version], nats: float) -> list[dict[str, Any]]:
+    def _exact_rows(self, versions: Sequence[Version], nats: float) -> list[dict[str, Any]]:
         scores = (self._promotions.scores_of(number).values for number in range(len(versions)))
         return report_rows(self._definition, versions, scores, nats)
 

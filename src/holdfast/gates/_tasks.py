@@ -98,29 +98,29 @@ class GateDefinition:
         """Refuse results about other tasks with the same ids, where both files show what the tasks were."""
         if contents is None or self.contents is None:
             return
-        others = [
+        other_tasks = [
             task for task, digest in zip(self.ids, self.contents, strict=True) if contents.get(task) != digest
         ]
-        if others:
+        if other_tasks:
             raise QueryRejected(
-                f"{amount(len(others), 'tasks')} are not the ones this gate was opened for, for example "
-                f"{others[0]!r}: it has the id of another task. Another task set is another gate."
+                f"{amount(len(other_tasks), 'tasks')} are not the ones this gate was opened for, for example "
+                f"{other_tasks[0]!r}: it has the id of another task. Another task set is another gate."
             )
 
     def require_enough_tasks(self) -> None:
         """Refuse a gate whose first candidate could not be promoted even if it solved every task."""
-        first = Account(1 - self.confidence, weights=Weights(expect=self.expect)).nats()
-        if self.steps_shown(np.ones(len(self.ids)), first) is not None:
+        nats = Account(1 - self.confidence, weights=Weights(expect=self.expect)).nats()
+        if self.steps_shown(np.ones(len(self.ids)), nats) is not None:
             return
-        needed = units_needed(first, least=self.minimum, binary=self.binary)
+        needed = units_needed(nats, least=self.minimum, binary=self.binary)
         if needed <= self.units:
             raise QueryRejected(
                 f"The sizes of these {self.units:,} clusters differ too much: the largest cluster decides "
                 "the result, and no candidate could be promoted. Use weight='clusters', or split large "
                 "clusters if their tasks are independent."
             )
-        what = "tasks" if self.groups is None else "clusters"
-        raise NotEnoughRows(needed, self.units, what="This gate", unit=what)
+        unit = "tasks" if self.groups is None else "clusters"
+        raise NotEnoughRows(needed, self.units, what="This gate", unit=unit)
 
 
 @dataclass(frozen=True)
@@ -131,18 +131,18 @@ class Candidate:
     outputs: tuple[str, ...] | None
 
     @classmethod
-    def of(cls, ids: Sequence[str], given: GivenScores) -> Candidate:
+    def of(cls, ids: Sequence[str], given_scores: GivenScores) -> Candidate:
         """Scores that fit the tasks. What does not fit is refused without naming a score."""
-        by_task = _by_task(given.scores, ids, "scores")
+        by_task = _by_task(given_scores.scores, ids, "scores")
         values = np.array([_average(by_task[task]) for task in ids])
         if not ((values >= 0) & (values <= 1)).all():
             raise QueryRejected(
                 "Every score must be a number from 0 to 1, and at least one here is not. This message does "
                 "not say which, because scores are sealed. Divide points by the most that a task can have."
             )
-        if given.outputs is None:
+        if given_scores.outputs is None:
             return cls(values, None)
-        answers = _by_task(given.outputs, ids, "outputs")
+        answers = _by_task(given_scores.outputs, ids, "outputs")
         digests = tuple(hashlib.sha256(str(answers[task]).encode()).hexdigest() for task in ids)
         return cls(values, digests)
 
@@ -211,34 +211,34 @@ def task_ids(tasks: Iterable[Any]) -> tuple[str, ...]:
     return tuple(ids)
 
 
-def _by_task(values: Mapping[Any, Any], ids: Sequence[str], what: str) -> dict[str, Any]:
+def _by_task(values: Mapping[Any, Any], ids: Sequence[str], name: str) -> dict[str, Any]:
     """Values by task id, if they are there for exactly these tasks."""
     by_task = {str(task): value for task, value in values.items()}
     if len(by_task) < len(values):
-        raise QueryRejected(f"Two task ids of the {what} are the same as text, such as 1 and '1'.")
-    wanted = set(ids)
-    missing, unknown = sorted(wanted - set(by_task)), sorted(set(by_task) - wanted)
+        raise QueryRejected(f"Two task ids of the {name} are the same as text, such as 1 and '1'.")
+    expected = set(ids)
+    missing, unknown = sorted(expected - set(by_task)), sorted(set(by_task) - expected)
     if missing:
-        could_not = " A task that the candidate could not do has the score 0." if what == "scores" else ""
+        could_not = " A task that the candidate could not do has the score 0." if name == "scores" else ""
         raise QueryRejected(
-            f"{len(missing):,} of {len(ids):,} tasks are missing from the {what}, for example "
+            f"{len(missing):,} of {len(ids):,} tasks are missing from the {name}, for example "
             f"{missing[0]!r}. Give all of them.{could_not}"
         )
     if unknown:
         raise QueryRejected(
-            f"The {what} have {amount(len(unknown), 'tasks')} that this gate does not know, for example "
+            f"The {name} have {amount(len(unknown), 'tasks')} that this gate does not know, for example "
             f"{unknown[0]!r}. Another task set is another gate."
         )
     return by_task
 
 
-def text_of_each(values: Any, ids: Sequence[str], what: str) -> tuple[str, ...] | None:
+def text_of_each(values: Any, ids: Sequence[str], name: str) -> tuple[str, ...] | None:
     """A text for each task, in the order of the tasks; None where nothing is given."""
     if values is None:
         return None
     if not isinstance(values, Mapping):
-        raise InvalidArgument(what, "a mapping from task id to text", type(values).__name__, of="Gate")
-    by_task = _by_task(values, ids, what)
+        raise InvalidArgument(name, "a mapping from task id to text", type(values).__name__, of="Gate")
+    by_task = _by_task(values, ids, name)
     return tuple(str(by_task[task]) for task in ids)
 
 
@@ -266,9 +266,9 @@ def checked_name(name: Any) -> str:
 
 def default_step(tasks: int) -> float:
     """About five tasks, rounded up to 1, 2 or 5 times a power of ten."""
-    wanted = 5 / tasks
-    power = 10.0 ** math.floor(math.log10(wanted))
-    return min(1.0, next(factor * power for factor in (1, 2, 5, 10) if factor * power >= wanted - 1e-12))
+    target = 5 / tasks
+    power = 10.0 ** math.floor(math.log10(target))
+    return min(1.0, next(factor * power for factor in (1, 2, 5, 10) if factor * power >= target - 1e-12))
 
 
 def content_of(content: bytes) -> Content:
@@ -276,12 +276,12 @@ def content_of(content: bytes) -> Content:
     return Content(hashlib.sha256(content).digest(), None)
 
 
-def keep(book: Book, content: bytes) -> None:
+def store_content(book: Book, content: bytes) -> None:
     """Keep ``content`` beside the book, under its own keyed digest: nothing kept before is overwritten."""
     book.keep(f"gate {content_of(content).under(book.secret)}", content)
 
 
-def kept(book: Book, digest: str) -> bytes:
+def stored_content(book: Book, digest: str) -> bytes:
     """What was kept beside the ``book`` under this ``digest``."""
     content = book.kept(f"gate {digest}")
     if content is None or content_of(content).under(book.secret) != digest:

@@ -7,14 +7,18 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.asking import Released
 from holdfast.coding import MICRO
 from holdfast.errors import MissingExtra
-from holdfast.gates._tasks import Candidate, Floats, GateDefinition, kept
+from holdfast.gates._tasks import Candidate, Floats, GateDefinition, stored_content
 from holdfast.ledger import Book, BookError, Receipt
 from holdfast.records import Record, amount, framed_html, html_table, interval_words
+from holdfast.typing import VersionScore
+
+if TYPE_CHECKING:
+    import pandas
 
 
 @dataclass(frozen=True, repr=False)
@@ -126,7 +130,7 @@ class GateReport(Record):
         receipt: shows that the book has this report, where the book is signed.
     """
 
-    versions: tuple[dict[str, Any], ...] = field(repr=False)
+    versions: tuple[VersionScore, ...] = field(repr=False)
     text: str
     assumed: tuple[str, ...] = field(default=(), repr=False)
     receipt: Receipt | None = field(default=None, repr=False)
@@ -147,7 +151,7 @@ class GateReport(Record):
         receipt = values.get("receipt")
         return cls._from_plain(values, receipt=None if receipt is None else Receipt.from_dict(receipt))
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pandas.DataFrame:
         """The versions as a pandas data frame."""
         try:
             import pandas
@@ -158,7 +162,7 @@ class GateReport(Record):
     def to_markdown(self) -> str:
         """The table and the text, for a paper or a pull request."""
         lines = ["| version | score | interval | gain over the first | interval |", "|---|---|---|---|---|"]
-        lines += [f"| {_code_span(name)} | {' | '.join(rest)} |" for name, *rest in self._shown()]
+        lines += [f"| {_code_span(name)} | {' | '.join(cells)} |" for name, *cells in self._shown()]
         return "\n".join([*lines, "", self.text])
 
     def __str__(self) -> str:
@@ -182,11 +186,7 @@ class GateReport(Record):
             (
                 version["name"],
                 *interval_words(version["score"], version["score_low"], version["score_high"]),
-                *(
-                    ("", "")
-                    if version["gain"] is None
-                    else interval_words(version["gain"], version["gain_low"], version["gain_high"])
-                ),
+                *_gain_words(version),
             )
             for version in self.versions
         ]
@@ -208,7 +208,7 @@ class Promotions:
         self._digests = [incumbent]  # under which the scores of each version are kept
 
     def follow(self) -> None:
-        """Take in the promotions and declarations that were written since the last look."""
+        """Apply the promotions and declarations that were written since the last call."""
         while self._book.about(declaration_subject(self.declared), "release") is not None:
             self.declared += 1
         while (event := self._book.about(promotion_subject(len(self.versions)), "act")) is not None:
@@ -232,7 +232,13 @@ class Promotions:
 
     def scores_of(self, version: int) -> Candidate:
         """The scores of a version, by its place among all of them."""
-        return Candidate.from_bytes(kept(self._book, self._digests[version]))
+        return Candidate.from_bytes(stored_content(self._book, self._digests[version]))
+
+
+def _gain_words(version: VersionScore) -> tuple[str, str]:
+    """The gain of a version and its interval in words; empty for the first version, which has none."""
+    gain, low, high = version["gain"], version["gain_low"], version["gain_high"]
+    return ("", "") if gain is None or low is None or high is None else interval_words(gain, low, high)
 
 
 def promotion_subject(number: int) -> str:
@@ -321,7 +327,7 @@ def report_rows(
         nats: ln(1/δ) of each interval.
     """
     rows: list[dict[str, Any]] = []
-    first: Floats | None = None
+    first_scores: Floats | None = None
     for version, values in zip(versions, scores, strict=True):
         score, score_interval = definition.mean(values, nats)
         row: dict[str, Any] = {
@@ -333,10 +339,10 @@ def report_rows(
             "gain_low": None,
             "gain_high": None,
         }
-        if first is None:
-            first = values
+        if first_scores is None:
+            first_scores = values
         else:
-            gain, interval = definition.mean(values - first, nats, lowest=-1.0)
+            gain, interval = definition.mean(values - first_scores, nats, lowest=-1.0)
             # Under "family" the margins hold together with these intervals, and so does the better end.
             low = max(interval.low, version.total) if definition.promise == "family" else interval.low
             row |= {"gain": gain, "gain_low": low, "gain_high": interval.high}
@@ -351,9 +357,9 @@ def _verdict_words(
     if promoted:
         better = f"{name!r} is better than {incumbent!r} by more than {margin:.6g}"
         return f"Promoted: {better}. {_promised(definition)}"
-    than = f" by more than {definition.minimum:g}" if definition.minimum else ""
+    by_more = f" by more than {definition.minimum:g}" if definition.minimum else ""
     return (
-        f"Not shown: {name!r} is not shown to be better than {incumbent!r}{than}. It may be better; these "
+        f"Not shown: {name!r} is not shown to be better than {incumbent!r}{by_more}. It may be better; these "
         "tasks cannot tell."
     )
 
@@ -406,18 +412,18 @@ def status_words(
     elif len(versions) > 1:
         holder += f"; the margins since {versions[0].name!r} sum to {versions[-1].total:.6g}"
     if closed:
-        rest = "The gate is closed."
+        next_step = "The gate is closed."
     elif math.isfinite(needed):
-        rest = (
+        next_step = (
             "A candidate that fixes four tasks for each one that it breaks is promoted if its observed gain "
             f"is at least {needed:.3g}."
         )
     else:
-        rest = (
+        next_step = (
             "Only a candidate that breaks almost nothing can still be promoted. Consider a new gate on fresh "
             "tasks."
         )
-    return f"{counts} {holder}. {rest}"
+    return f"{counts} {holder}. {next_step}"
 
 
 def report_words(

@@ -22,9 +22,9 @@ from holdfast.guard._epoch import Epoch
 from holdfast.guard._guard import Guard
 from holdfast.guard._opening import Terms as Terms
 from holdfast.guard._opening import TermsOptions as TermsOptions
+from holdfast.guard._opening import number_option as number_option
 from holdfast.guard._opening import open_session as open_session
-from holdfast.guard._opening import real as real
-from holdfast.guard._opening import whole as whole
+from holdfast.guard._opening import whole_option as whole_option
 from holdfast.guard._report import Report
 from holdfast.guard._scores import ScoreRequest as ScoreRequest
 from holdfast.guard._scores import ScoreVerbs

@@ -33,15 +33,15 @@ from holdfast.dependence import Clusters
 from holdfast.errors import DependenceWarning, InvalidArgument, QueryRejected
 from holdfast.guard._resemblance import (
     FEWEST,
-    Looked,
+    AlongTable,
+    ColumnValues,
     Pairs,
     Resemblance,
-    Seen,
-    Values,
+    TrainingSample,
     agreement_resemblance,
     centred_ranks,
     columns_of,
-    look_along,
+    measure_along,
     product_resemblance,
     values_of,
 )
@@ -68,90 +68,96 @@ _TOGETHER = 0.5
 _WARNED_ROWS, _FEWEST_ROWS, _MOST_QUESTIONS = 20_000, 100, 8
 
 
-def diagnosed(setup: Setup, question: Question | None, by: str | None) -> Diagnosis:
+def diagnose(setup: Setup, question: Question | None, by: str | None) -> Diagnosis:
     """Look at all columns of the training rows, or at the values of one question."""
-    looked = Looked.of(setup, _MOST_ROWS)
-    if looked is None:
+    sample = TrainingSample.of(setup, _MOST_ROWS)
+    if sample is None:
         raise QueryRejected(
             "There are no training rows to look at. Set some aside with training_share=, or give a "
             "training part with train=."
         )
     if question is not None and not isinstance(question, TableQuestion):
         raise QueryRejected("Only questions about columns can be diagnosed, such as share(age > 40).")
-    schema = looked.grouped.schema
+    schema = sample.grouped.schema
     if by is not None and (by not in schema or schema[by].kind == "other"):
         raise InvalidArgument("by", f"a column: {', '.join(schema)}", by, of="Guard.diagnose")
     names = [name for name, column in schema.items() if column.kind != "other"]
-    looks = _Looks(looked, names[:_MOST_COLUMNS], question, by)
-    threshold = NormalDist().inv_cdf(1 - _ALARMS / 2 / max(1, looks.count))
-    neighbours = tuple(looks.neighbours(name, threshold) for name in looks.along)
+    measured = _Measurements(sample, names[:_MOST_COLUMNS], question, by)
+    threshold = NormalDist().inv_cdf(1 - _ALARMS / 2 / max(1, measured.count))
+    neighbours = tuple(measured.neighbours(name, threshold) for name in measured.along)
     model = None if setup.model is None else setup.model.name
     return Diagnosis(
-        rows=max(looked.grouped.count, 0 if looked.ordered is None else len(looked.ordered.stretch)),
+        rows=max(sample.grouped.count, 0 if sample.ordered is None else len(sample.ordered.stretch)),
         threshold=threshold,
         neighbours=neighbours,
-        clusters=looks.likenesses,
-        sentences=sentences_of(neighbours, looks.likenesses, threshold, model, ordered=bool(looked.ordered)),
+        clusters=measured.likenesses,
+        sentences=sentences_of(
+            neighbours, measured.likenesses, threshold, model, ordered=bool(sample.ordered)
+        ),
         not_looked_at=tuple(names[_MOST_COLUMNS:]) if question is None else (),
     )
 
 
-class _Looks:
+class _Measurements:
     """Measures each column, or the values of a question: along the table and by groups."""
 
     def __init__(
-        self, looked: Looked, names: Sequence[str], question: TableQuestion | None, by: str | None
+        self, sample: TrainingSample, names: Sequence[str], question: TableQuestion | None, by: str | None
     ) -> None:
-        self._looked, self._names, self._question, self._by = looked, names, question, by
+        self._sample, self._names, self._question, self._by = sample, names, question, by
 
     @cached_property
-    def _in_groups(self) -> dict[str, Values]:
-        return self._read((self._looked.grouped,))
+    def _in_groups(self) -> dict[str, ColumnValues]:
+        return self._read((self._sample.grouped,))
 
-    def _read(self, blocks: Sequence[Rows]) -> dict[str, Values]:
+    def _read(self, blocks: Sequence[Rows]) -> dict[str, ColumnValues]:
         if self._question is None:
             return columns_of(blocks, self._names)
         text = self._question.text
         return {text: values_of(blocks, self._question.checked, text)}
 
     @cached_property
-    def along(self) -> dict[str, tuple[Seen, Values]]:
+    def along(self) -> dict[str, tuple[AlongTable, ColumnValues]]:
         """What was measured along the table, by name."""
-        ordered = self._looked.ordered
+        ordered = self._sample.ordered
         if ordered is None:
             return {}
-        same = ordered.blocks == (self._looked.grouped,)
-        read = self._in_groups if same else self._read(ordered.blocks)
-        seen = {name: (look_along(values, ordered.stretch), values) for name, values in read.items()}
-        return {name: (along, values) for name, (along, values) in seen.items() if along is not None}
+        same_rows = ordered.blocks == (self._sample.grouped,)
+        columns = self._in_groups if same_rows else self._read(ordered.blocks)
+        measured = {}
+        for name, values in columns.items():
+            along = measure_along(values, ordered.stretch)
+            if along is not None:
+                measured[name] = along, values
+        return measured
 
     def neighbours(self, name: str, threshold: float) -> Neighbours:
         """The public record of what was measured along the table."""
-        seen, values = self.along[name]
-        schema = self._looked.grouped.schema
-        assert self._looked.ordered is not None
+        along, values = self.along[name]
+        schema = self._sample.grouped.schema
+        assert self._sample.ordered is not None
         return Neighbours(
             name=name,
             rows=len(values.codes),
             different=len(values.different[1]),
             is_time=name in schema and (schema[name].kind == "date" or bool(TIMES.search(name))),
-            correlation=seen.neighbours.correlation,
-            z=seen.neighbours.z,
-            limit=threshold * seen.neighbours.spread,
-            nearby=0.0 if seen.nearby is None else seen.nearby.correlation,
-            nearby_z=0.0 if seen.nearby is None else seen.nearby.z,
-            trend=seen.trend,
-            trend_z=seen.trend_z,
-            is_sorted=seen.is_sorted and max(abs(seen.neighbours.z), abs(seen.trend_z)) > threshold,
-            gap=self._looked.ordered.gap,
-            lags=seen.lags,
-            autocorrelation=seen.autocorrelation,
+            correlation=along.neighbours.correlation,
+            z=along.neighbours.z,
+            limit=threshold * along.neighbours.spread,
+            nearby=0.0 if along.nearby is None else along.nearby.correlation,
+            nearby_z=0.0 if along.nearby is None else along.nearby.z,
+            trend=along.trend,
+            trend_z=along.trend_z,
+            is_sorted=along.is_sorted and max(abs(along.neighbours.z), abs(along.trend_z)) > threshold,
+            gap=self._sample.ordered.gap,
+            lags=along.lags,
+            autocorrelation=along.autocorrelation,
         )
 
     @cached_property
-    def _groups(self) -> dict[str, Values]:
+    def _groups(self) -> dict[str, ColumnValues]:
         """The columns that distinguish groups: the column that was named, or all that look like an id."""
-        rows, reads = self._looked.grouped, frozenset[str]()
+        rows, reads = self._sample.grouped, frozenset[str]()
         if self._by is not None:
             return columns_of((rows,), [self._by])
         if self._question is not None:
@@ -163,7 +169,7 @@ class _Looks:
     def likenesses(self) -> tuple[Likeness, ...]:
         """For each id, how much rows with the same value resemble each other."""
         alike = [
-            likeness(values, labels, self._looked, named=self._by is not None)
+            likeness(values, labels, self._sample, named=self._by is not None)
             for column, labels in self._groups.items()
             for name, values in self._in_groups.items()
             if name != column
@@ -176,7 +182,7 @@ class _Looks:
         return 2 * len(self.along) + len(self._groups) * len(self._in_groups)
 
 
-def ids_among(rows: Rows, columns: Mapping[str, Values]) -> dict[str, Values]:
+def ids_among(rows: Rows, columns: Mapping[str, ColumnValues]) -> dict[str, ColumnValues]:
     """The columns that look like an id of groups: texts or whole numbers, many of them, few rows of each."""
     schema, chosen = rows.schema, {}
     numbers = [values for name, values in columns.items() if schema[name].kind == "number"]
@@ -188,7 +194,7 @@ def ids_among(rows: Rows, columns: Mapping[str, Values]) -> dict[str, Values]:
         if not many or float((sizes * (sizes - 1)).sum()) / 2 < _FEWEST_PAIRS:
             continue
         if schema[name].whole:
-            smooth = [_smooth(*_both(values, labels)) for values in numbers if values.name != name]
+            smooth = [_smooth(*_in_common(values, labels)) for values in numbers if values.name != name]
             if any(
                 resemblance is not None and resemblance.z > _SURE and resemblance.correlation > _CLOSELY
                 for resemblance in smooth
@@ -198,12 +204,12 @@ def ids_among(rows: Rows, columns: Mapping[str, Values]) -> dict[str, Values]:
     return chosen
 
 
-def _both(values: Values, labels: Values) -> tuple[Values, Values]:
+def _in_common(values: ColumnValues, labels: ColumnValues) -> tuple[ColumnValues, ColumnValues]:
     """The values and the labels, in the rows that have both."""
     return values.among(labels.present), labels.among(values.present)
 
 
-def _smooth(values: Values, labels: Values) -> Resemblance | None:
+def _smooth(values: ColumnValues, labels: ColumnValues) -> Resemblance | None:
     """How much the means of neighbouring groups agree, in the order of their labels."""
     groups, sizes = labels.different
     means = np.bincount(groups, values.ranks, minlength=len(sizes)) / sizes
@@ -212,10 +218,12 @@ def _smooth(values: Values, labels: Values) -> Resemblance | None:
     return product_resemblance(x, float((x[1:] * x[:-1]).sum()), Pairs.apart(1, [len(x)]))
 
 
-def likeness(values: Values, labels: Values, looked: Looked, *, named: bool = False) -> Likeness | None:
+def likeness(
+    values: ColumnValues, labels: ColumnValues, sample: TrainingSample, *, named: bool = False
+) -> Likeness | None:
     """How much rows with the same label resemble each other. None if too little is known, or if the label is
     a measurement and was not ``named`` by the caller."""
-    values, labels = _both(values, labels)
+    values, labels = _in_common(values, labels)
     if len(values.codes) < FEWEST:
         return None
     (groups, sizes), x = labels.different, values.ranks
@@ -231,7 +239,7 @@ def likeness(values: Values, labels: Values, looked: Looked, *, named: bool = Fa
         smooth = _smooth(values, labels)
         if smooth is not None and smooth.z > _MEASURED:
             return None
-    rows_each = 1 + float((sizes * (sizes - 1)).sum()) / len(x) / looked.share
+    rows_each = 1 + float((sizes * (sizes - 1)).sum()) / len(x) / sample.share
     # The estimate can exceed 1 if large groups lie at the ends of the range. A correlation cannot.
     correlation = min(1.0, alike.correlation)
     return Likeness(
@@ -245,14 +253,14 @@ def likeness(values: Values, labels: Values, looked: Looked, *, named: bool = Fa
     )
 
 
-def _equal_inside(values: Values, labels: Values) -> float:
+def _equal_inside(values: ColumnValues, labels: ColumnValues) -> float:
     """How many pairs of rows of one group are equal."""
     (which, counts), (groups, _) = values.different, labels.different
     _, sizes = np.unique(groups.astype(np.int64) * len(counts) + which, return_counts=True)
     return float((sizes * (sizes - 1)).sum()) / 2
 
 
-class Doubts:
+class DependenceCheck:
     """Warns once if a guard assumes independent rows and its training part clearly speaks against it.
 
     ``assumed`` says that nobody described how the rows depend. It also warns if the caller said that clusters
@@ -298,32 +306,32 @@ class Doubts:
         return f"This guard assumes independent rows. {' '.join(sentences)} guard.diagnose() shows more."
 
     @cached_property
-    def _looked(self) -> Looked:
-        looked = Looked.of(self._setup, _WARNED_ROWS)
-        assert looked is not None
-        return looked
+    def _sample(self) -> TrainingSample:
+        sample = TrainingSample.of(self._setup, _WARNED_ROWS)
+        assert sample is not None
+        return sample
 
     @cached_property
     def _columns_of_all(self) -> list[str]:
-        schema = self._looked.grouped.schema
+        schema = self._sample.grouped.schema
         return [name for name, column in schema.items() if column.kind != "other"][:_MOST_COLUMNS]
 
     @cached_property
-    def _ids(self) -> dict[str, Values]:
-        rows = self._looked.grouped
+    def _ids(self) -> dict[str, ColumnValues]:
+        rows = self._sample.grouped
         return ids_among(rows, columns_of((rows,), self._columns_of_all))
 
     @cached_property
     def _sorted(self) -> bool:
         """Whether the table is sorted by a property that rows share, not by a time or a running number."""
-        looks = _Looks(self._looked, self._columns_of_all, None, None)
-        return any(looks.neighbours(name, _WARNED_LIMIT).sorted_by_property for name in looks.along)
+        measured = _Measurements(self._sample, self._columns_of_all, None, None)
+        return any(measured.neighbours(name, _WARNED_LIMIT).sorted_by_property for name in measured.along)
 
     def _along(self, question: TableQuestion) -> list[str]:
-        looks = _Looks(self._looked, (), question, None)
+        measured = _Measurements(self._sample, (), question, None)
         close = [
             neighbours
-            for neighbours in (looks.neighbours(name, _WARNED_LIMIT) for name in looks.along)
+            for neighbours in (measured.neighbours(name, _WARNED_LIMIT) for name in measured.along)
             if min(neighbours.z, neighbours.nearby_z) > _SURE
             and min(neighbours.correlation, neighbours.nearby) > MATTERS
         ]
@@ -332,12 +340,12 @@ class Doubts:
     def _shuffled(self, question: TableQuestion) -> str:
         """Whether rows with the same id resemble each other and lie in different clusters."""
         training = self._setup.training
-        if training is None or self._looked.grouped is not training.rows:
+        if training is None or self._sample.grouped is not training.rows:
             return ""
         clusters = training.units[0].rows.unit_codes()
         values = values_of((training.rows,), question.checked, question.text)
         for name, labels in self._ids.items():
-            alike = likeness(values, labels, self._looked, named=True)
+            alike = likeness(values, labels, self._sample, named=True)
             sure = alike is not None and alike.z > _SURE and alike.design_effect > _WIDENS
             if sure and _share_together(labels, clusters[labels.present]) < _TOGETHER:
                 return SHUFFLED.format(name)
@@ -347,8 +355,8 @@ class Doubts:
         ids = {name: labels for name, labels in self._ids.items() if name not in question.checked.reads}
         if not ids:
             return []
-        values = values_of((self._looked.grouped,), question.checked, question.text)
-        alike = [likeness(values, labels, self._looked) for labels in ids.values()]
+        values = values_of((self._sample.grouped,), question.checked, question.text)
+        alike = [likeness(values, labels, self._sample) for labels in ids.values()]
         sure = [
             group
             for group in alike
@@ -357,11 +365,12 @@ class Doubts:
         return [group_sentence([max(sure, key=lambda group: group.design_effect)])] if sure else []
 
 
-def _share_together(labels: Values, clusters: NDArray[np.int64]) -> float:
+def _share_together(labels: ColumnValues, clusters: NDArray[np.int64]) -> float:
     """The share of the pairs of rows with the same label that lie in one cluster."""
     groups, sizes = labels.different
-    _, both = np.unique(groups.astype(np.int64) * (int(clusters.max()) + 1) + clusters, return_counts=True)
-    pairs, together = (float((counts * (counts - 1)).sum()) for counts in (sizes, both))
+    groups_in_clusters = groups.astype(np.int64) * (int(clusters.max()) + 1) + clusters
+    _, sizes_in_clusters = np.unique(groups_in_clusters, return_counts=True)
+    pairs, together = (float((counts * (counts - 1)).sum()) for counts in (sizes, sizes_in_clusters))
     return together / pairs if pairs else 1.0
 
 

@@ -64,10 +64,10 @@ class Sketch:
         """The rows with digests up to ``below``."""
         if below >= self.below:
             return self
-        kept = int(np.searchsorted(self.digests, np.uint64(below), side="right"))
-        return Sketch(self.rows, self.digests[:kept], self.counts[:kept], below)
+        count = int(np.searchsorted(self.digests, np.uint64(below), side="right"))
+        return Sketch(self.rows, self.digests[:count], self.counts[:count], below)
 
-    def again_in(self, other: Sketch) -> bool:
+    def occurs_in(self, other: Sketch) -> bool:
         """Whether another table contains rows of this one.
 
         Guarantee: if the rows of both are independent draws, each table from a law of its own, True has
@@ -77,21 +77,22 @@ class Sketch:
         old, new = self.up_to(below), other.up_to(below)
         _, in_old, in_new = np.intersect1d(old.digests, new.digests, assume_unique=True, return_indices=True)
         once_in_old, once_in_new = old.counts[in_old] == 1, new.counts[in_new] == 1
-        both = int((once_in_old & once_in_new).sum())
+        once_in_both = int((once_in_old & once_in_new).sum())
         twice_here = int((old.counts == 2).sum() - (old.counts[in_old] == 2).sum())
         twice_there = int((new.counts == 2).sum() - (new.counts[in_new] == 2).sum())
-        if both >= LEAST_SHARE * min(len(old.digests), len(new.digests)) and _too_many(
-            both, both + twice_here + twice_there, 0.5, old.rows, new.rows
-        ):
+        tries = once_in_both + twice_here + twice_there
+        enough = once_in_both >= LEAST_SHARE * min(len(old.digests), len(new.digests))
+        if enough and _too_many(once_in_both, tries, 0.5, old.rows, new.rows):
             return True
         return _too_many(int(once_in_old.sum()), len(new.digests), _UNIQUE, old.rows) or _too_many(
             int(once_in_new.sum()), len(old.digests), _UNIQUE, new.rows
         )
 
 
-def numbered_again(old: Sketch, new: Sketch, commonest: tuple[float, float]) -> bool:
-    """The same for tables that number their rows. Two rows with the same number are equal if their other
-    columns are. That has at most the probability of the most frequent value there.
+def numbered_rows_repeat(old: Sketch, new: Sketch, commonest: tuple[float, float]) -> bool:
+    """Whether one table contains rows of another, for tables that number their rows. Two rows with the same
+    number are equal if their other columns are. That has at most the probability of the most frequent value
+    there.
 
     ``commonest`` has the share of the most frequent value in each table.
     """
@@ -122,7 +123,7 @@ def _too_many(hits: int, tries: int, chance: float, *tables: int) -> bool:
     return bool(special.betainc(hits, tries - hits + 1, chance) * fixed_sizes <= MISTAKEN)
 
 
-def telling(digests: Digests) -> bool:
+def identifies_table(digests: Digests) -> bool:
     """Whether the order of these rows identifies their table. An independent table of any law begins with
     the same rows in the same order with probability at most exp(−rows · entropy), by Gibbs' inequality."""
     _, counts = np.unique(digests, return_counts=True)
@@ -195,7 +196,7 @@ class EarlierPart:
         """The columns that do not number the rows."""
         return tuple(name for name in self.columns if name not in self.numbering)
 
-    def again_in(self, table: NewTable) -> bool:
+    def occurs_in(self, table: NewTable) -> bool:
         """Whether the new table contains rows of this part."""
         if not set(self.columns) <= set(table.rows.columns):
             return False
@@ -210,12 +211,12 @@ class EarlierPart:
 
     def _repeated_in(self, table: NewTable, sketch: Sketch) -> bool:
         if not (self.numbering and table.numbering.issuperset(self.numbering)):
-            return sketch.again_in(table.sketch(self.columns))
+            return sketch.occurs_in(table.sketch(self.columns))
         # Two tables that number their rows from 1 share those numbers. That alone does not make rows equal.
         if self.unnumbered is None:
             return False
         shares = self.commonest, table.commonest(self.others)
-        return self.unnumbered.again_in(table.sketch(self.others)) or numbered_again(
+        return self.unnumbered.occurs_in(table.sketch(self.others)) or numbered_rows_repeat(
             sketch, table.sketch(self.columns), shares
         )
 
@@ -299,46 +300,46 @@ def _parts_of(
     parts = {PROTECTED: setup.protected}
     if training and setup.training is not None:
         parts[TRAINING] = setup.training
-    made = {}
+    compared = {}
     for name, part in parts.items():
         if can_be_compared(part.rows):
-            made[name] = _part(name, part.rows, key, part.rows.columns if only is None else only)
-            yield made[name][0]
-    if len(made) == 2 and made[PROTECTED][0].columns == made[TRAINING][0].columns:
-        yield from _table(setup, made, key)
+            compared[name] = _part(name, part.rows, key, part.rows.columns if only is None else only)
+            yield compared[name][0]
+    if len(compared) == 2 and compared[PROTECTED][0].columns == compared[TRAINING][0].columns:
+        yield from _table(setup, compared, key)
 
 
 def _part(name: str, rows: Rows, key: bytes, only: Collection[str]) -> tuple[EarlierPart, Digests]:
     """One part, and its rows' digests without the columns that number them."""
     columns = tuple(sorted(column for column in rows.columns if column in only))
     numbering = tuple(column for column in rows.numbering() if column in only)
-    whole = any(column.whole for column in rows.schema.values())  # Only whole numbers can number rows.
+    # Only whole numbers can number rows. Then there can be a sketch without the numbers too.
+    sketches = 2 if any(column.whole for column in rows.schema.values()) else 1
     digests = rows.row_digests(key, columns)
-    part = EarlierPart(
-        name, columns, numbering, rows.count, 2 if whole else 1, Sketch.of(digests), None, 1.0, None
-    )
+    part = EarlierPart(name, columns, numbering, rows.count, sketches, Sketch.of(digests), None, 1.0, None)
     if numbering:
         digests = rows.row_digests(key, part.others) if part.others else np.zeros_like(digests)
         unnumbered = Sketch.of(digests) if part.others else None
         part = replace(part, unnumbered=unnumbered, commonest=commonest_share(digests))
-    if rows.has_order and telling(digests):
+    if rows.has_order and identifies_table(digests):
         part = replace(part, begins=_in_order(digests, key))
     return part, digests
 
 
-def _table(setup: Setup, made: dict[str, tuple[EarlierPart, Digests]], key: bytes) -> Iterator[EarlierPart]:
+def _table(setup: Setup, parts: dict[str, tuple[EarlierPart, Digests]], key: bytes) -> Iterator[EarlierPart]:
     """The whole table in the order of its rows, if no row was dropped from it."""
-    (protected, hidden), (training, shown) = made[PROTECTED], made[TRAINING]
+    (protected, protected_digests), (training, training_digests) = parts[PROTECTED], parts[TRAINING]
     masks = [part.mask for part in (setup.protected, setup.training) if isinstance(part, Part)]
     count = setup.protected.data_rows
-    if any(mask is None for mask in masks) or len(hidden) + len(shown) != count:
+    if any(mask is None for mask in masks) or len(protected_digests) + len(training_digests) != count:
         return
     digests = np.zeros(count, dtype=np.uint64)
-    if protected.numbering != training.numbering:
-        hidden, shown = np.zeros_like(hidden), np.zeros_like(shown)
-    for mask, part in zip(masks, (hidden, shown), strict=True):
-        digests[mask] = part
-    begins = _in_order(digests, key) if telling(digests) else None
+    # Digests of parts that number other columns cannot be put in one order: they stay 0, which identifies no
+    # table.
+    if protected.numbering == training.numbering:
+        for mask, part_digests in zip(masks, (protected_digests, training_digests), strict=True):
+            digests[mask] = part_digests
+    begins = _in_order(digests, key) if identifies_table(digests) else None
     yield EarlierPart(TABLE, protected.columns, protected.numbering, count, 0, None, None, 1.0, begins)
 
 
@@ -360,19 +361,19 @@ def _packed(earlier: EarlierRows) -> bytes:
     depends only on the columns and the numbers of rows."""
     arrays: list[bytes] = []
 
-    def sketch(of: Sketch | None) -> dict[str, int] | None:
-        if of is None:
+    def packed(sketch: Sketch | None) -> dict[str, int] | None:
+        if sketch is None:
             return None
-        kept = of.sampled()
-        arrays.extend((kept.digests.astype("<u8").tobytes(), kept.counts.tobytes()))
-        return {"rows": kept.rows, "below": kept.below, "kept": len(kept.digests)}
+        sample = sketch.sampled()
+        arrays.extend((sample.digests.astype("<u8").tobytes(), sample.counts.tobytes()))
+        return {"rows": sample.rows, "below": sample.below, "kept": len(sample.digests)}
 
     text = _head(
         earlier,
         lambda part: {
             "numbering": part.numbering,
-            "sketch": sketch(part.sketch),
-            "unnumbered": sketch(part.unnumbered),
+            "sketch": packed(part.sketch),
+            "unnumbered": packed(part.unnumbered),
             "commonest": part.commonest,
             "begins": part.begins,
         },
@@ -427,10 +428,10 @@ def _unpacked(content: bytes) -> EarlierRows:
         nonlocal place
         if written is None:
             return None
-        kept = written["kept"]
-        digests = np.frombuffer(content, dtype="<u8", count=kept, offset=place).astype(np.uint64)
-        counts = np.frombuffer(content, dtype=np.uint8, count=kept, offset=place + 8 * kept)
-        place += 9 * kept
+        count = written["kept"]
+        digests = np.frombuffer(content, dtype="<u8", count=count, offset=place).astype(np.uint64)
+        counts = np.frombuffer(content, dtype=np.uint8, count=count, offset=place + 8 * count)
+        place += 9 * count
         return Sketch(written["rows"], digests, counts, written["below"])
 
     def part(written: dict[str, Any]) -> EarlierPart:

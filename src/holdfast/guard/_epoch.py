@@ -72,8 +72,9 @@ class Epoch(Record):
 
 
 @dataclass(frozen=True)
-class After:
-    """A book for the epoch after another. It is opened once, for the rows that were announced."""
+class NextEpoch:
+    """The epoch that is opened after another one, with a book of its own. It is opened once, for the rows
+    that the earlier book announced."""
 
     session: Session
     before: Book
@@ -115,7 +116,7 @@ class After:
                 f"The account book {self.before.name} was followed by another epoch, about other rows. Open "
                 "that one, and continue from it with next_epoch."
             )
-        if closed_in_time(self.before) != self.closed:
+        if closed_before_next(self.before) != self.closed:
             raise BookError(
                 f"The account in {self.before.name} was closed for good while the next epoch was opened, "
                 "so there is more to train on. Try again."
@@ -143,32 +144,32 @@ class After:
                 "not its book. Restore that book: an account is never refilled."
             )
 
-    def leave(self) -> None:
-        """Close the book, if it was opened here."""
+    def close_book(self) -> None:
+        """Close the book of this epoch, unless the caller opened it."""
         if "book" in vars(self) and not isinstance(self.ledger, Book):
             self.book.close()
 
-    def opened(self) -> None:
+    def record_opening(self) -> None:
         """Record in the earlier book which book belongs to the next epoch."""
         self.session.record("act", {"book": self.book.identity}, EpochLink.OPENED)
         self.require_same_book()
 
 
-def closed_in_time(book: Book) -> bool:
+def closed_before_next(book: Book) -> bool:
     """Whether an account was closed for good before the next epoch was announced."""
     closing, announced = book.about("account", "close"), book.about(EpochLink.ANNOUNCED, "act")
     return closing is not None and (announced is None or closing.sequence < announced.sequence)
 
 
-def confidence_after(epoch: Epoch, confidence: float | None, together: float | None) -> float:
+def next_confidence(epoch: Epoch, confidence: float | None, together: float | None) -> float:
     """The confidence of the next epoch: as given, or such that all epochs that may follow keep ``together``.
 
     Epoch e takes one part in e + 1 of the failure probability that is left. From β left before epoch e the
     epochs i ≥ e take β·e/(i(i+1)), which is β in all, however many follow.
     """
     if together is None:
-        given = epoch.confidence if confidence is None else confidence
-        return checks.real(given, "confidence", "(0, 1)", of="Guard.next_epoch")
+        chosen = epoch.confidence if confidence is None else confidence
+        return checks.real(chosen, "confidence", "(0, 1)", of="Guard.next_epoch")
     if confidence is not None:
         raise InvalidArgument(
             "together", "left out where confidence is given", together, of="Guard.next_epoch"
@@ -190,7 +191,7 @@ def confidence_after(epoch: Epoch, confidence: float | None, together: float | N
 _MOST_TRAINING = 5_000_000
 
 
-def model_after(setup: Setup, dependence: Dependence | None, *, closed: bool) -> None:
+def require_model(setup: Setup, dependence: Dependence | None, *, closed: bool) -> None:
     """Refuse rows without a stated model, and rows that depend on an account that may still be asked."""
     if dependence is None and setup.model is not None:
         raise InvalidArgument(
@@ -245,7 +246,7 @@ class EpochAccount:
         """Whether this account never answers again: it was closed for good, or it was in memory and no longer
         exists."""
         self.session.read()
-        return self.session.balance.closed or (self.session.left and self.in_memory)
+        return self.session.balance.closed or (self.session.book_closed and self.in_memory)
 
 
 @dataclass(frozen=True)
@@ -294,13 +295,13 @@ class Arrival:
             return self._digested
         return self._with_newest(only=columns)
 
-    def _with_newest(self, **how: Any) -> EarlierRows:
-        """Reads the rows of the newest epoch. The text of an error is not shown, because it may depend on the
-        rows."""
+    def _with_newest(self, **options: Any) -> EarlierRows:
+        """The rows of all epochs so far. Reads the rows of the newest one. The text of an error is not shown,
+        because it may depend on the rows."""
         number = self._newest.number
-        every = read_protected(lambda: self._before.with_epoch(number, self.setup, **how), EarlierRows)
-        if not isinstance(every, Failed):
-            return every
+        rows = read_protected(lambda: self._before.with_epoch(number, self.setup, **options), EarlierRows)
+        if not isinstance(rows, Failed):
+            return rows
         raise BookError(
             f"The rows of epoch {self._newest.number} could not be read, so new rows cannot be compared with "
             "them. Open the epoch again."
@@ -314,16 +315,16 @@ class Arrival:
     @property
     def missing(self) -> list[int]:
         """The epochs whose rows the new ones are not compared with."""
-        every = range(1, self._newest.number + 1)
+        numbers = range(1, self._newest.number + 1)
         if self._table is None:
-            return list(every)
+            return list(numbers)
         columns = set(self._table.rows.columns)
         compared = {
             epoch.number
             for epoch in self._compared.epochs
             if any(part.sketch and part.columns and columns.issuperset(part.columns) for part in epoch.parts)
         }
-        return [number for number in every if number not in compared]
+        return [number for number in numbers if number not in compared]
 
     def require_new(self) -> None:
         """Refuse a table that contains rows of an earlier epoch.
@@ -334,29 +335,29 @@ class Arrival:
         """
         if self._table is None:
             return
-        self.require_not_known()
+        self.require_no_public_rows()
         for number in self._open_epochs():
-            price = self._look(number)
+            price = self._compare_protected(number)
             if price is not None:
                 raise self._refused(number, PROTECTED, f"This reveals something about them, and {price}.")
 
-    def require_not_known(self) -> None:
+    def require_no_public_rows(self) -> None:
         """Refuse a table that contains rows that everybody may know. Free, and writes nothing."""
-        repeated = self._known_again()
+        repeated = self._repeated_public_rows()
         if repeated is not None:
             raise self._refused(*repeated)
 
-    def _known_again(self) -> tuple[int, str] | None:
+    def _repeated_public_rows(self) -> tuple[int, str] | None:
         """The first epoch and part with rows in the new table that everybody may know."""
         for epoch in self._with_closed(self._compared).epochs if self._table is not None else ():
             for part in epoch.parts:
-                if (part.name == TRAINING or epoch.closed) and self._comes_again(part):
+                if (part.name == TRAINING or epoch.closed) and self._is_repeated(part):
                     return epoch.number, part.name
         return None
 
     def _open_epochs(self) -> list[int]:
         """The epochs whose accounts may still be asked. All of them must be at hand."""
-        at_hand = {account.number for account in self.accounts if not account.session.left}
+        at_hand = {account.number for account in self.accounts if not account.session.book_closed}
         numbers = [epoch.number for epoch in self._with_closed(self._compared).epochs if not epoch.closed]
         for number in numbers:
             if number not in at_hand:
@@ -367,47 +368,47 @@ class Arrival:
                 )
         return numbers
 
-    def _look(self, number: int) -> str | None:
-        """Compare with protected rows that may still be asked about. "No" is free and returns None. "Yes" is
-        paid for and returns how.
+    def _compare_protected(self, number: int) -> str | None:
+        """Whether the new table contains protected rows of an epoch that may still be asked about. No:
+        returns None, and costs nothing. Yes: is paid for, and returns in words how.
 
         The price of a "yes" is reserved before the comparison, and returned after a "no".
         """
         account = next(account for account in self.accounts if account.number == number)
-        session, later = account.session, self._newest.number + 1
-        look = session.record_next("act", {"epoch": later}, _LOOK)
+        session, next_number = account.session, self._newest.number + 1
+        look = session.record_next("act", {"epoch": next_number}, _LOOK)
         price = look_nats(look) if account.priced else 0.0
         key = f"{_LOOK} {look}"
-        with reader() as name, session.turn():
-            asked = Asked(
+        with reader() as reader_name, session.turn():
+            comparison = Asked(
                 key,
-                f"whether the rows of epoch {later} are new",
+                f"whether the rows of epoch {next_number} are new",
                 prepare=lambda _: FixedPrice(price),
-                reader=name,
+                reader=reader_name,
                 unit=account.unit,
                 alone=account.alone,
             )
-            line = session.reserve([asked])[key].line
+            line = session.reserve([comparison])[key].line
             # A comparison that fails also says something about the rows: it counts as a "yes".
-            again = read_protected(lambda: self._hidden_again(number), bool) is not False
-            if again and account.priced:
+            repeated = read_protected(lambda: self._has_protected_rows(number), bool) is not False
+            if repeated and account.priced:
                 session.settle([Settled(key, line, price, surprise=True, released=None, failed=True)])
             else:
-                if again:
+                if repeated:
                     session.close_account(_CLOSED_BY_LOOK)
                 session.settle([], returned=[line])
-        if not again:
+        if not repeated:
             return None
         return f"cost {price:.3g} nats in their account" if account.priced else "closed their account"
 
-    def _hidden_again(self, number: int) -> bool:
+    def _has_protected_rows(self, number: int) -> bool:
         """Whether the new table contains protected rows of an epoch."""
         (epoch,) = (epoch for epoch in self._compared.epochs if epoch.number == number)
-        return any(self._comes_again(part) for part in epoch.parts if part.name != TRAINING)
+        return any(self._is_repeated(part) for part in epoch.parts if part.name != TRAINING)
 
-    def _comes_again(self, part: EarlierPart) -> bool:
+    def _is_repeated(self, part: EarlierPart) -> bool:
         assert self._table is not None
-        return part.again_in(self._table)
+        return part.occurs_in(self._table)
 
     def _refused(self, number: int, part: str, price: str = "") -> InvalidArgument:
         assert self._table is not None

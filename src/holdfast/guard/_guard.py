@@ -30,8 +30,15 @@ from holdfast.asking import NOBODY, AccountState, Answering, Asker, Member, Rele
 from holdfast.coding import MICRO
 from holdfast.dependence import Dependence
 from holdfast.errors import BudgetSpent, HoldfastError, InvalidArgument, QueryRejected
-from holdfast.guard._diagnose import Doubts, diagnosed
-from holdfast.guard._epoch import After, Arrival, closed_in_time, confidence_after, earlier_rows, model_after
+from holdfast.guard._diagnose import DependenceCheck, diagnose
+from holdfast.guard._epoch import (
+    Arrival,
+    NextEpoch,
+    closed_before_next,
+    earlier_rows,
+    next_confidence,
+    require_model,
+)
 from holdfast.guard._opening import EpochOptions, Opened, Terms, open_guard
 from holdfast.guard._questions import Questions, record_of
 from holdfast.guard._report import Report, give_report, recorded_report
@@ -44,6 +51,10 @@ from holdfast.strategies import TRAINING_SHARES, CodeStrategy, Discovery, whole_
 from holdfast.tails import Tail
 
 if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
+
+    from holdfast.engines import Schema
     from holdfast.typing import (
         BoundsLike,
         Label,
@@ -132,10 +143,10 @@ class Guard(ScoreVerbs["Predictions"]):
             seconds=seconds,
         )
         opened = open_guard(data, train, dependence, ledger, terms, public_categories)
-        self._take(opened, assumed=dependence is None)
+        self._use_account(opened, assumed=dependence is None)
 
-    def _take(self, opened: Opened, *, assumed: bool) -> None:
-        """Use this account from now on; ``assumed`` says that nobody described how its rows depend."""
+    def _use_account(self, opened: Opened, *, assumed: bool) -> None:
+        """Use this account from now on. ``assumed`` says that nobody described how its rows depend."""
         self._opened, self._terms = opened, opened.terms
         self._setup, self._strategy = opened.setup, opened.strategy
         self._book, self._session, self._records = opened.book, opened.session, opened.records
@@ -144,15 +155,15 @@ class Guard(ScoreVerbs["Predictions"]):
         self._questions = Questions(
             self._setup, self._strategy, opened.terms.strategy, self._session, self._state
         )
-        doubts = Doubts(self._setup, assumed=assumed and opened.terms.strategy == "code")
+        check = DependenceCheck(self._setup, assumed=assumed and opened.terms.strategy == "code")
         self._answering = Answering(
             self._session,
             self._strategy,
             self._setup.protected,
             self._records,
             self._state,
-            question_again=self._questions.again,
-            look=doubts.look,
+            question_again=self._questions.of_reservation,
+            look=check.look,
         )
         with suppress(HoldfastError):  # The next question raises the same error.
             self._answering.read_interrupted()
@@ -314,7 +325,7 @@ class Guard(ScoreVerbs["Predictions"]):
 
     def _too_small(self, question: TableQuestion) -> str:
         """Why a group is too small to be asked about; empty if it is large enough."""
-        if self._answering.known(question) is not None:
+        if self._answering.recorded(question) is not None:
             return ""
         try:
             prepared = self._strategy.prepare(question, self._session.account)
@@ -332,8 +343,8 @@ class Guard(ScoreVerbs["Predictions"]):
         Guarantee: that of the guard, because all of them were fixed before the first was answered
         (``docs/theory/code-guard.md``, "Asked together"). Strategies that count answers give them one by one.
         """
-        asked = [self._questions.read(query, precise=precise, nats=nats) for query in questions]
-        return self._answering.all_answers(asked)
+        checked = [self._questions.read(query, precise=precise, nats=nats) for query in questions]
+        return self._answering.all_answers(checked)
 
     def report(self, questions: Iterable[Query | str | Question], *, asker: Asker | None = None) -> Report:
         """Close the account, for everyone, and read a short list of questions exactly.
@@ -346,21 +357,23 @@ class Guard(ScoreVerbs["Predictions"]):
         (``docs/theory/code-guard.md``, "The report"). A question that cannot be asked is refused before the
         account is closed.
         """
-        asked = [self._questions.read(query) for query in questions]
-        if not asked:
+        checked = [self._questions.read(query) for query in questions]
+        if not checked:
             raise InvalidArgument("questions", "at least one question", [], of="Guard.report")
         if not isinstance(self._strategy, CodeStrategy):
             raise InvalidArgument(
                 "strategy", "'code': no other strategy gives reports", self._terms.strategy, of="Guard"
             )
         try:
-            new = give_report(self._opened, self._strategy, asked, asker or NOBODY)
+            new = give_report(self._opened, self._strategy, checked, asker or NOBODY)
         except QueryRejected as rejected:
             raise self._state.explained(rejected) from None
         report = self.reported
         assert report is not None
         if new:
-            self._answering.tell([(answer, NOBODY) for answer in report.answers if answer is not None])
+            self._answering.call_callbacks(
+                [(answer, NOBODY) for answer in report.answers if answer is not None]
+            )
         return report
 
     @property
@@ -375,16 +388,16 @@ class Guard(ScoreVerbs["Predictions"]):
         nats: Sequence[float | None] | None = None,
         stop: bool = False,
     ) -> list[Answer | HoldfastError]:
-        """Answer questions of several people, who may be refused separately: each question has its answer, or
-        its refusal, in its place. ``nats`` says for each what it should cost, as in :meth:`ask`. With
-        ``stop`` nothing is asked after the first refusal."""
+        """Answer questions of several people, of which some may be refused. The result has an answer or a
+        refusal for each question, in order. ``nats`` says for each question what it should cost, as in
+        :meth:`ask`. With ``stop`` nothing is asked after the first refusal."""
         refused: dict[str, Exception] = {}
-        wishes = [None] * len(questions) if nats is None else nats
-        asked = [
-            Member(self._questions.read(query, nats=wished), asker)
-            for (query, asker), wished in zip(questions, wishes, strict=True)
+        prices = [None] * len(questions) if nats is None else nats
+        members = [
+            Member(self._questions.read(query, nats=price), asker)
+            for (query, asker), price in zip(questions, prices, strict=True)
         ]
-        return self._answering.answers(asked, refused=refused, stop=stop)
+        return self._answering.answers(members, refused=refused, stop=stop)
 
     def answer_apart(self, questions: Sequence[tuple[Query | str, Asker]]) -> list[Answer | HoldfastError]:
         """Answer questions of several people who wait for the same turn. Each gets its answer, or its
@@ -428,14 +441,14 @@ class Guard(ScoreVerbs["Predictions"]):
         that assumes independent rows warns once, with :class:`~holdfast.errors.DependenceWarning`, if the
         values of a question clearly are not independent.
         """
-        asked = None if question is None else self._questions.read(question)
+        checked = None if question is None else self._questions.read(question)
         try:
-            return diagnosed(self._setup, asked, by)
+            return diagnose(self._setup, checked, by)
         except QueryRejected as rejected:
             raise self._state.explained(rejected) from None
 
     @property
-    def schema(self) -> Any:
+    def schema(self) -> Schema:
         """The columns that may be asked about."""
         return self._setup.protected.rows.schema
 
@@ -444,12 +457,13 @@ class Guard(ScoreVerbs["Predictions"]):
         """The number of protected rows."""
         return self._setup.protected.rows.count
 
+    # Any: a table of the library whose table was given.
     @cached_property
     def train(self) -> Any:
         """The training part, as the kind of table that was given: free to look at. None if there is none."""
         return None if self._setup.training is None else self._setup.training.rows.native()
 
-    def training_rows(self) -> Any:
+    def training_rows(self) -> pandas.DataFrame | None:
         """The training part as a pandas table, whatever kind was given; None if there is none."""
         return None if self._setup.training is None else self._setup.training.rows.frame()
 
@@ -488,9 +502,9 @@ class Guard(ScoreVerbs["Predictions"]):
     def history_page(self, after: int = 0, limit: int = 100) -> dict[int, Answer]:
         """At most ``limit`` answers with their lines in the account book, after line ``after``: a long
         history a page at a time."""
-        first = checks.whole(after, "after", at_least=0, of="Guard.history_page")
-        most = min(checks.whole(limit, "limit", of="Guard.history_page"), sys.maxsize)
-        return dict(islice(self._answering.history(first), most))
+        after = checks.whole(after, "after", at_least=0, of="Guard.history_page")
+        limit = min(checks.whole(limit, "limit", of="Guard.history_page"), sys.maxsize)
+        return dict(islice(self._answering.history(after), limit))
 
     def on_answer(self, callback: Callable[[Answer], object]) -> Callable[[], None]:
         """Call ``callback(answer)`` with every new answer to a question of this guard.
@@ -508,7 +522,7 @@ class Guard(ScoreVerbs["Predictions"]):
         """The certificate of all answers together."""
         return self._opened.certificate
 
-    def plot(self) -> Any:
+    def plot(self) -> Figure:
         """Draw a line for each answer, with its question, interval and guess. Below are what was spent and
         what is left. Returns the figure, which shows itself in a notebook. Reads no rows. Needs the extra
         ``plots``."""
@@ -543,22 +557,22 @@ class Guard(ScoreVerbs["Predictions"]):
         refused; rows of few values cannot be told apart. If a refusal depends on protected rows that can
         still be asked about, it is charged to their account. Accepting new rows is free.
         """
-        confidence = confidence_after(self.epoch, confidence, together)
-        model_after(self._setup, dependence, closed=close or closed_in_time(self._book))
+        confidence = next_confidence(self.epoch, confidence, together)
+        require_model(self._setup, dependence, closed=close or closed_before_next(self._book))
         arrival = Arrival(data, self._setup, self._book, self._opened.accounts, self._opened.trains)
         if close:
-            arrival.require_not_known()
+            arrival.require_no_public_rows()
             self.close_account()
-        closed = closed_in_time(self._book)
+        closed = closed_before_next(self._book)
         if public_categories is None:
             public_categories = self._opened.public_categories
         terms = replace(self._terms, confidence=confidence, **options)
         trains = train is None and terms.strategy in TRAINING_SHARES and terms.split_by is None
-        after = After(self._session, self._book, self.epoch, ledger, arrival, trains, closed)
-        given = earlier_rows(self._setup, closed=closed) if trains else train
+        following = NextEpoch(self._session, self._book, self.epoch, ledger, arrival, trains, closed)
+        training_data = earlier_rows(self._setup, closed=closed) if trains else train
         guard = Guard.__new__(Guard)
-        opened = open_guard(data, given, dependence, after, terms, public_categories)
-        guard._take(opened, assumed=dependence is None)
+        opened = open_guard(data, training_data, dependence, following, terms, public_categories)
+        guard._use_account(opened, assumed=dependence is None)
         return guard
 
     def close(self) -> None:

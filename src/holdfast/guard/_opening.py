@@ -12,13 +12,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 from holdfast import checks
 from holdfast.answers import Certificate
-from holdfast.asking import FAILURE, INTERRUPTED, OtherTerms, Records, Session, blocks_in, share_in
+from holdfast.asking import (
+    FAILURE,
+    INTERRUPTED,
+    OtherTerms,
+    Records,
+    Session,
+    allows_blocks,
+    recorded_training_share,
+)
 from holdfast.coding import PROMISES, Account, Weights
 from holdfast.dependence import Dependence
 from holdfast.engines import open_rows
 from holdfast.errors import InvalidArgument
 from holdfast.guard._earlier import not_compared
-from holdfast.guard._epoch import After, Epoch, EpochAccount
+from holdfast.guard._epoch import Epoch, EpochAccount, NextEpoch
 from holdfast.guard._setup import KEYED, Content, model_of, set_up
 from holdfast.ledger import Book, BookError, EpochLink
 from holdfast.records import Record
@@ -28,24 +36,24 @@ if TYPE_CHECKING:
     from holdfast.typing import PromiseKind, StrategyName, TableLike
 
 # Book key for the content digests of an account that was opened before digests were recorded.
-_SEEN = "content"
+_CONTENT = "content"
 # Terms that books of earlier versions do not have, each with the book key under which it is added later:
 # the parameters of the dependence model, and which rows are in which part.
 _MODEL, _PARTS = "model", "parts"
 _ADDED = (_MODEL, _PARTS)
-_BOUND_LATER = (
+_MODEL_STATED_LATER = (
     "The account was opened by an earlier version, which recorded the kind of the model but not its "
     "parameters. We assume that they are those given here, which are in the book since line {:,}."
 )
 
 
-def real(domain: str, default: float | None) -> Any:
-    """An option that is a number in ``domain``, such as "(0, 1)"; None where that is its ``default``."""
+def number_option(domain: str, default: float | None) -> Any:
+    """An option that is a number in ``domain``, such as "(0, 1)". It may be None if its ``default`` is."""
     return field(default=default, metadata={"domain": domain})
 
 
-def whole(at_least: int, default: int | None) -> Any:
-    """An option that is a whole number; None where that is its ``default``."""
+def whole_option(at_least: int, default: int | None) -> Any:
+    """An option that is a whole number of at least ``at_least``. It may be None if its ``default`` is."""
     return field(default=default, metadata={"at_least": at_least})
 
 
@@ -78,17 +86,17 @@ class Terms(Record):
     Their names, types, defaults and checks, and their form in a book, are defined here.
     """
 
-    confidence: float = real("(0, 1)", 0.95)
-    error: float | None = real("(0, inf)", None)
+    confidence: float = number_option("(0, 1)", 0.95)
+    error: float | None = number_option("(0, inf)", None)
     strategy: StrategyName = "code"
-    queries: int | None = whole(1, None)
-    surprises: int | None = whole(0, None)
-    expect: float | None = real("[1, inf)", None)
+    queries: int | None = whole_option(1, None)
+    surprises: int | None = whole_option(0, None)
+    expect: float | None = number_option("[1, inf)", None)
     promise: PromiseKind = "all"
-    training_share: float | None = real("[0, 1)", None)
-    split_seed: int = whole(0, 0)
+    training_share: float | None = number_option("[0, 1)", None)
+    split_seed: int = whole_option(0, 0)
     split_by: str | None = None
-    seconds: float | None = real("(0, inf)", None)
+    seconds: float | None = number_option("(0, inf)", None)
 
     # The name of the owner of the options, for messages.
     _of: ClassVar[str] = "Guard"
@@ -196,14 +204,14 @@ def open_guard(
     data: TableLike,
     train: TableLike | None,
     dependence: Dependence | None,
-    ledger: str | Path | Book | After | None,
+    ledger: str | Path | Book | NextEpoch | None,
     terms: Terms,
     public_categories: bool | Collection[str] = False,
 ) -> Opened:
     """Open the rows of an account, and open its book or continue it."""
     failure, weights = 1 - terms.confidence, terms.weights
-    share = share_in(ledger) if terms.training_share is None else terms.training_share
-    setup = set_up_in(
+    share = recorded_training_share(ledger) if terms.training_share is None else terms.training_share
+    setup = set_up_epoch(
         ledger,
         data,
         train,
@@ -215,7 +223,7 @@ def open_guard(
         seconds=terms.seconds,
         shuffled=terms.strategy == "split",
         in_units=terms.strategy == "code",
-        blocks=blocks_in(ledger),
+        blocks=allows_blocks(ledger),
         public_categories=public_categories,
     )
     failure -= setup.bias
@@ -244,7 +252,7 @@ def open_guard(
         alone=strategy.failure_closes,
         unit=strategy.book_unit,
     )
-    assumptions = (*setup.assumptions, *bound_later(book), *not_compared(book))
+    assumptions = (*setup.assumptions, *model_stated_later(book), *not_compared(book))
     return Opened(
         terms=terms,
         setup=setup,
@@ -253,14 +261,14 @@ def open_guard(
         session=session,
         records=Records(terms.confidence, strategy, assumptions, terms.promise),
         epoch=epoch,
-        accounts=(*ledger.arrival.accounts, own) if isinstance(ledger, After) else (own,),
-        trains=isinstance(ledger, After) and ledger.trains,
+        accounts=(*ledger.arrival.accounts, own) if isinstance(ledger, NextEpoch) else (own,),
+        trains=isinstance(ledger, NextEpoch) and ledger.trains,
         public_categories=public_categories,
     )
 
 
-def set_up_in(
-    ledger: str | Path | Book | After | None,
+def set_up_epoch(
+    ledger: str | Path | Book | NextEpoch | None,
     data: Any,
     train: Any,
     dependence: Dependence | None,
@@ -270,7 +278,7 @@ def set_up_in(
 ) -> Setup:
     """Open the rows of the epoch that a book is for. In a later epoch the rows that earlier rows may still
     influence are dropped, and the influence that remains is charged."""
-    if not isinstance(ledger, After) and link_in(ledger) is None:
+    if not isinstance(ledger, NextEpoch) and link_in(ledger) is None:
         return set_up(data, train, dependence, failure=failure, **options)
     rows = open_rows(data)
     model = model_of(rows, dependence)
@@ -281,21 +289,21 @@ def set_up_in(
     setup = set_up(data, train, model, failure=failure - arrived.bias, **options)
     # ``fresh`` states that earlier rows are independent of these, and charges for what is not.
     covered = set(model.protected_only().assumptions) - set(model.assumptions) if _trains(ledger) else set()
-    stated = (
+    assumptions = (
         *arrived.assumptions,
         *(assumption for assumption in setup.assumptions if assumption not in covered),
     )
     return replace(
         setup,
         bias=setup.bias + arrived.bias,
-        assumptions=tuple(dict.fromkeys(stated)),
+        assumptions=tuple(dict.fromkeys(assumptions)),
         facts={**setup.facts, "dropped": arrived.dropped},
     )
 
 
-def _trains(ledger: str | Path | Book | After | None) -> bool:
+def _trains(ledger: str | Path | Book | NextEpoch | None) -> bool:
     """Whether the training part is known to be made of earlier rows."""
-    return isinstance(ledger, After) and ledger.trains
+    return isinstance(ledger, NextEpoch) and ledger.trains
 
 
 def link_in(ledger: str | Path | Book | None) -> EpochLink | None:
@@ -314,14 +322,14 @@ def link_in(ledger: str | Path | Book | None) -> EpochLink | None:
 
 
 def open_account(
-    ledger: str | Path | Book | After | None, account: Account, agreed: dict[str, Any]
+    ledger: str | Path | Book | NextEpoch | None, account: Account, agreed: dict[str, Any]
 ) -> tuple[Book, Session, EpochLink | None]:
     """Open a book with these terms, or continue it. A later epoch is announced first, and only once."""
-    if isinstance(ledger, After):
+    if isinstance(ledger, NextEpoch):
         try:
-            return _open_after(ledger, account, agreed)
+            return _open_next(ledger, account, agreed)
         except BaseException:
-            ledger.leave()
+            ledger.close_book()
             raise
     book = ledger if isinstance(ledger, Book) else Book(ledger)
     try:
@@ -333,13 +341,15 @@ def open_account(
         raise
 
 
-def _open_after(after: After, account: Account, agreed: dict[str, Any]) -> tuple[Book, Session, EpochLink]:
-    link = after.announce(agreed)
-    if after.book.opening is None:
-        agreed = {**agreed, **after.arrival.earlier.keep(after.book, after.arrival.missing)}
-    session = _session(after.book, account, agreed, link)
-    after.opened()
-    return after.book, session, link
+def _open_next(
+    following: NextEpoch, account: Account, agreed: dict[str, Any]
+) -> tuple[Book, Session, EpochLink]:
+    link = following.announce(agreed)
+    if following.book.opening is None:
+        agreed = {**agreed, **following.arrival.earlier.keep(following.book, following.arrival.missing)}
+    session = _session(following.book, account, agreed, link)
+    following.record_opening()
+    return following.book, session, link
 
 
 def _session(book: Book, account: Account, agreed: dict[str, Any], link: EpochLink | None) -> Session:
@@ -360,10 +370,10 @@ def _explained(other: OtherTerms, book: Book) -> BookError:
         )
     if not {"data", "rows"} & set(other.differing):
         return other
-    later = book.about(EpochLink.ANNOUNCED, "act")
-    announced = (
-        f" (it was: epoch {later.body['epoch']}, {later.body['rows']:,} rows)" if later is not None else ""
-    )
+    announcement = book.about(EpochLink.ANNOUNCED, "act")
+    announced = ""
+    if announcement is not None:
+        announced = f" (it was: epoch {announcement.body['epoch']}, {announcement.body['rows']:,} rows)"
     return BookError(
         f"{other} If rows were added to the table: an account is never refilled, and rows that arrived later "
         "are an epoch with an account of its own. Open this book with the rows it was opened for, and call "
@@ -377,44 +387,47 @@ def open_session(book: Book, account: Account, agreed: dict[str, Any]) -> Sessio
     A book of an earlier version says less about its rows or its model. It accepts the rows and the model
     that it is given now and records them. From then on it accepts no others.
     """
-    keyed = _said(agreed, lambda content: content.under(book.secret))
+    terms_now = _with_contents_named(agreed, lambda content: content.under(book.secret))
     opening = book.opening
     if opening is None:
-        return Session(book, account, keyed)
-    written, seen = keyed, {}
+        return Session(book, account, terms_now)
+    opening_terms, later_terms = terms_now, {}
     if not _names_content(opening.body):
-        written = _said(agreed, lambda content: content.former)
-        seen = {_SEEN: {name: keyed[name] for name in keyed if keyed[name] != written[name]}}
-    later = [name for name in _ADDED if name in keyed and name not in opening.body]
-    seen |= {name: {name: keyed[name]} for name in later if not _told_by_name(name, keyed)}
-    session = Session(book, account, {name: term for name, term in written.items() if name not in later})
-    for subject, terms in seen.items():
+        opening_terms = _with_contents_named(agreed, lambda content: content.former)
+        changed = {name: term for name, term in terms_now.items() if term != opening_terms[name]}
+        later_terms = {_CONTENT: changed}
+    missing = [name for name in _ADDED if name in terms_now and name not in opening.body]
+    later_terms |= {name: {name: terms_now[name]} for name in missing if not _stated_by_name(name, terms_now)}
+    session = Session(
+        book, account, {name: term for name, term in opening_terms.items() if name not in missing}
+    )
+    for subject, terms in later_terms.items():
         recorded = session.record("act", terms, subject)
         if differing := sorted(name for name in terms if recorded.get(name) != terms[name]):
             raise OtherTerms(book.name, differing)
     return session
 
 
-def bound_later(book: Book) -> tuple[str, ...]:
+def model_stated_later(book: Book) -> tuple[str, ...]:
     """What is assumed if a book did not state the parameters of its model when it was opened."""
-    bound = book.about(_MODEL, "act")
-    return () if bound is None else (_BOUND_LATER.format(bound.sequence),)
+    stated = book.about(_MODEL, "act")
+    return () if stated is None else (_MODEL_STATED_LATER.format(stated.sequence),)
 
 
-def _told_by_name(name: str, agreed: dict[str, Any]) -> bool:
+def _stated_by_name(name: str, agreed: dict[str, Any]) -> bool:
     """Whether the older term ``dependence`` says as much as the model does."""
     return name == _MODEL and agreed["dependence"].startswith(("Independent(", "MDependent("))
 
 
-def _said(agreed: dict[str, Any], in_words: Callable[[Content], str | None]) -> dict[str, Any]:
-    """The agreed terms, with contents written as a book writes them."""
-    written: dict[str, Any] = {}
+def _with_contents_named(agreed: dict[str, Any], name_of: Callable[[Content], str | None]) -> dict[str, Any]:
+    """The agreed terms, with the name of each content in its place."""
+    terms: dict[str, Any] = {}
     for name, term in agreed.items():
         if isinstance(term, dict):
-            written[name] = _said(term, in_words)
+            terms[name] = _with_contents_named(term, name_of)
         else:
-            written[name] = in_words(term) if isinstance(term, Content) else term
-    return written
+            terms[name] = name_of(term) if isinstance(term, Content) else term
+    return terms
 
 
 def _names_content(opening: dict[str, Any]) -> bool:

@@ -24,9 +24,9 @@ from holdfast.readings import (
     Question,
     StatisticQuestion,
     TableQuestion,
-    by_groups,
     curve_question,
-    members,
+    question_of_all_groups,
+    questions_of_groups,
     resolved,
     with_ranges,
 )
@@ -45,8 +45,8 @@ from holdfast.scoring import (
 )
 from holdfast.strategies import ClaimQuestion, CodeStrategy, Setup, Strategy, split_claim
 
-# Cache of so many parsed questions: a client that polls, or previews first, has each parsed once.
-_READ = 1_000
+# So many parsed questions are cached: a client that polls, or previews first, has each parsed once.
+_MOST_READ = 1_000
 
 _Q = TypeVar("_Q", bound=Question)
 
@@ -63,7 +63,7 @@ class Questions:
         self._session = session
         self._state = state
         self._hints = Hints(setup.training, setup.pilot, setup.nullable)
-        self._read = lru_cache(_READ)(self.checked)
+        self._read = lru_cache(_MOST_READ)(self.checked)
 
     @property
     def schema(self) -> Schema:
@@ -90,24 +90,24 @@ class Questions:
         """The question with the cost that the caller asks for."""
         if nats is None and not precise:
             return question
-        wished = PRECISE_NATS if nats is None else checks.real(nats, "nats", "(0, inf)", of="Guard.ask")
+        price = PRECISE_NATS if nats is None else checks.real(nats, "nats", "(0, inf)", of="Guard.ask")
         if self._strategy_name != "code":
             raise InvalidArgument(
                 "nats",
                 "left out: only strategy 'code' can make one answer finer than others",
-                wished,
+                price,
                 of="Guard.ask",
             )
         left = self._state.left
-        if wished > left:
+        if price > left:
             raise BudgetSpent(
-                f"{question.text} cannot be given {wished:g} nats: {float(left):.3g} are left. Nothing was "
+                f"{question.text} cannot be given {price:g} nats: {float(left):.3g} are left. Nothing was "
                 "charged. Ask for fewer, or without nats=.",
-                asked=wished,
+                asked=price,
                 spent=self._state.spent,
                 left=float(left),
             )
-        return replace(question, nats=wished)
+        return replace(question, nats=price)
 
     def checked(self, query: Query | str) -> TableQuestion:
         """A question of text or a record, with what the training rows say about it."""
@@ -119,8 +119,8 @@ class Questions:
             record = resolved(record, schema, self._training_rows, nullable)
         question = TableQuestion.of(record.check(schema, nullable))
         if question.checked.is_notable:
-            question = self._hints.heeded(question, self._session.released)
-        return self._possible(question)
+            question = self._hints.with_hints(question, self._session.released)
+        return self._allowed(question)
 
     def curve(self, query: Query) -> CurveQuestion:
         """The question of a whole distribution."""
@@ -131,7 +131,7 @@ class Questions:
                     "A distribution needs independent rows, or independent units. For these rows ask for "
                     "shares or quantiles."
                 )
-            question = self._possible(TableQuestion.of(query.check(self.schema, nullable)))
+            question = self._allowed(TableQuestion.of(query.check(self.schema, nullable)))
             return curve_question(
                 question, self._training_rows, self.schema, nullable, independent=model is None
             )
@@ -143,21 +143,21 @@ class Questions:
     ) -> list[tuple[tuple[str, ...], TableQuestion]]:
         """Each group of a question ``by`` a column or two, and the question about it; one scan reads all."""
         record = with_ranges(record, self.schema, self._training_rows, self._setup.nullable)
-        listed = members(record, self._training_rows)
+        groups = questions_of_groups(record, self._training_rows)
         questions = []
-        for _, query in listed:
+        for _, query in groups:
             try:
                 questions.append(self.finer(self.checked(query), precise=precise, nats=nats))
             except QueryRejected as rejected:
                 raise self._state.explained(rejected) from None
-        together = by_groups(record, [query for _, query in listed])
+        together = question_of_all_groups(record, [query for _, query in groups])
         if together is not None:
             table = together.check(self.schema, self._setup.nullable)
             questions = [
                 replace(question, checked=replace(question.checked, member=(table, place)))
                 for place, question in enumerate(questions)
             ]
-        return [(group, question) for (group, _), question in zip(listed, questions, strict=True)]
+        return [(group, question) for (group, _), question in zip(groups, questions, strict=True)]
 
     def claim(self, claim: str, rate: float) -> ClaimQuestion:
         """The question of a claim such as "mean(x, 0, 1) > 0.5"."""
@@ -170,8 +170,9 @@ class Questions:
             raise self._state.explained(rejected) from None
         return ClaimQuestion.of(about, sign, number, rate)
 
-    def again(self, interrupted: Interrupted) -> Question | None:
-        """The question of a reservation, read from its text; None if the text does not say all of it."""
+    def of_reservation(self, interrupted: Interrupted) -> Question | None:
+        """The question of an interrupted reservation, read from its text. None if the text does not say
+        everything about the question."""
         rate = interrupted.wishes.get("rate")
         try:
             if rate is None:
@@ -203,16 +204,16 @@ class Questions:
             )
             if self._session.released(question.key) is None:
                 require_labels(question, training)
-            return self._possible(question)
+            return self._allowed(question)
         except QueryRejected as rejected:
             raise self._state.explained(rejected) from None
 
     def _score_of_expression(self, request: ScoreRequest, predictions: str) -> Question:
         target, metric = request.target, request.metric
         checks.choice(metric, "metric", tuple(METRICS), of="Guard.score")
-        # The target may be any expression.
-        plain = metric in ("accuracy", "error") or (metric == "brier" and target not in self.schema)
-        scale = Scale() if plain else self._scale(request)
+        # For these metrics the target may be any expression.
+        any_target = metric in ("accuracy", "error") or (metric == "brier" and target not in self.schema)
+        scale = Scale() if any_target else self._scale(request)
         require_probabilities(predictions, metric, self._training_rows, self._setup.nullable)
         query = score_query(
             predictions, target=target, metric=metric, guess=request.guess, scale=scale, schema=self.schema
@@ -227,7 +228,7 @@ class Questions:
             schema=self.schema,
             nullable=self._setup.nullable,
         )
-        return self._possible(scored)
+        return self._allowed(scored)
 
     def comparison(self, a: ScoreRequest, b: ScoreRequest) -> Question:
         """The question of one score less another, row by row."""
@@ -240,7 +241,7 @@ class Questions:
         first, second = self.score(a), self.score(b)
         assert isinstance(first, ScoreQuestion)
         assert isinstance(second, ScoreQuestion)
-        return self._possible(compare_question(first, second))
+        return self._allowed(compare_question(first, second))
 
     def _comparison_of_expressions(self, request: ScoreRequest, a: str, b: str) -> Query:
         """The question of two expressions, checked as the scores of both are."""
@@ -265,7 +266,7 @@ class Questions:
             positive=request.positive,
         )
 
-    def _possible(self, question: _Q) -> _Q:
+    def _allowed(self, question: _Q) -> _Q:
         """The question, unless the strategy has no answer for it."""
         by_cells = isinstance(question, CellQuestion) and question.statistic is not None
         if by_cells and not isinstance(self._strategy, CodeStrategy):

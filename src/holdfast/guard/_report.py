@@ -12,7 +12,7 @@ import html
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.answers import Answer, Certificate
 from holdfast.asking import Asker, Failed, Released, Session, read_protected, with_sums
@@ -24,6 +24,10 @@ from holdfast.ledger import Closed, Receipt
 from holdfast.readings import Measured, Part, Question, clipping_of, require_values_inside
 from holdfast.records import Record, amount, framed_html, html_table, interval_words
 from holdfast.strategies import CodeStrategy
+
+if TYPE_CHECKING:
+    import pandas
+
 
 FIXED, REPORTED = "report", "report answers"
 _OTHER = (
@@ -71,7 +75,7 @@ class Report(Record):
             for question, answer in zip(self.questions, self.answers, strict=True)
         ]
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pandas.DataFrame:
         """The table as a pandas data frame."""
         try:
             import pandas
@@ -175,12 +179,12 @@ def read_report(
     later call returns that line."""
     part = with_sums(part, questions)
     answers = [
-        _answered(strategy, question, part, fixed, place) for place, question in enumerate(questions, 1)
+        _exact_answer(strategy, question, part, fixed, place) for place, question in enumerate(questions, 1)
     ]
     session.record("act", {"answers": answers}, REPORTED)
 
 
-def _answered(
+def _exact_answer(
     strategy: CodeStrategy, question: Question, part: Part, fixed: dict[str, Any], place: int
 ) -> dict[str, Any] | None:
     reading = strategy.exact(question, fixed["nats"])
@@ -223,15 +227,15 @@ def _clipped(strategy: CodeStrategy, question: Question, part: Part) -> tuple[st
 def give_report(account: Opened, strategy: CodeStrategy, questions: Sequence[Question], asker: Asker) -> bool:
     """Close an account with a report on these questions, each once. Returns False if the same report was
     given before. Another report is refused."""
-    asked = list({question.key: question for question in questions}.values())
+    different = list({question.key: question for question in questions}.values())
     session, protected = account.session, account.setup.protected
     with session.turn():
         protected.rows.require_unchanged()
         session.read()
-        fixed = fix_report(session, strategy, asked, asker)
-        new = session.told(REPORTED) is None
+        fixed = fix_report(session, strategy, different, asker)
+        new = session.act_about(REPORTED) is None
         if new:
-            read_report(session, strategy, asked, protected, fixed)
+            read_report(session, strategy, different, protected, fixed)
     return new
 
 
@@ -239,7 +243,7 @@ def recorded_report(account: Opened) -> Report | None:
     """The report that an account's book has; None if it has none."""
     session, records, setup = account.session, account.records, account.setup
     session.read()
-    fixed, reported = session.told(FIXED), session.told(REPORTED)
+    fixed, reported = session.act_about(FIXED), session.act_about(REPORTED)
     if fixed is None or reported is None:
         return None
     line, body, receipt = reported
@@ -278,11 +282,11 @@ def citable(
 ) -> str:
     """What was done, in words that can be cited."""
     explored = f" ({training:,} more were explored freely)" if training else ""
-    before = "Nothing had been asked before"
+    earlier = "Nothing had been asked before"
     if fixed["asked"]:
         spent = f"{fixed['micro_nats'] / 1e6:.3g} nats"
-        before = f"{amount(fixed['asked'], 'questions')} had been answered before, at {spent}"
-    held = (
+        earlier = f"{amount(fixed['asked'], 'questions')} had been answered before, at {spent}"
+    promised = (
         f"With probability {confidence:.6g} all of these intervals hold, together with those of all earlier "
         "answers."
         if promise == "all"
@@ -290,6 +294,6 @@ def citable(
     )
     return (
         f"{amount(questions, 'questions')} on {rows:,} protected rows{explored}, fixed before the rows were "
-        f"read. {before}. {held} The account was closed by this report: Holdfast account book {book[:16]}, "
-        f"line {line}."
+        f"read. {earlier}. {promised} The account was closed by this report: Holdfast account book "
+        f"{book[:16]}, line {line}."
     )

@@ -188,7 +188,7 @@ FEWEST = 20
 
 
 @dataclass(frozen=True)
-class Values:
+class ColumnValues:
     """The values of one column or question, in the rows that have one. ``codes`` are numbers in the order of
     the values. ``present`` says which rows have a value. ``named`` values are not numbers: they are equal or
     not."""
@@ -199,7 +199,7 @@ class Values:
     named: bool = False
 
     @classmethod
-    def of(cls, name: str, column: Any, entering: NDArray[np.bool_] | None = None) -> Values:
+    def of(cls, name: str, column: Any, entering: NDArray[np.bool_] | None = None) -> ColumnValues:
         """The values of an arrow column, in the rows that are ``entering``."""
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -240,12 +240,12 @@ class Values:
         which, counts = self.different
         return np.asarray(counts[which])
 
-    def among(self, rows: NDArray[np.bool_]) -> Values:
+    def among(self, rows: NDArray[np.bool_]) -> ColumnValues:
         """The values in some of the rows."""
-        both = self.present & rows
-        if both.sum() == len(self.codes):
+        present = self.present & rows
+        if present.sum() == len(self.codes):
             return self
-        return Values(self.name, self.codes[both[self.present]], both, self.named)
+        return ColumnValues(self.name, self.codes[present[self.present]], present, self.named)
 
 
 @dataclass(frozen=True)
@@ -262,7 +262,7 @@ class Ordered:
 
 
 @dataclass(frozen=True)
-class Looked:
+class TrainingSample:
     """The rows to compare neighbours with (None if rows have no order), and the rows to compare groups with.
     The latter are chosen at random; a share ``share`` of a group is among them on average."""
 
@@ -271,7 +271,7 @@ class Looked:
     share: float
 
     @classmethod
-    def of(cls, setup: Setup, most: int) -> Looked | None:
+    def of(cls, setup: Setup, most: int) -> TrainingSample | None:
         """At most about ``most`` training rows; None without a training part."""
         training, pilot = setup.training, setup.pilot
         if training is None or pilot is None:
@@ -293,15 +293,15 @@ def _stretches(rows: Rows, most: int) -> tuple[Rows, ...]:
     return tuple(rows.block(int(start), length) for start in starts)
 
 
-def columns_of(blocks: Sequence[Rows], names: Sequence[str]) -> dict[str, Values]:
+def columns_of(blocks: Sequence[Rows], names: Sequence[str]) -> dict[str, ColumnValues]:
     """The values of columns in all rows of some blocks."""
     import pyarrow as pa
 
     table = pa.concat_tables([block.plain(names) for block in blocks])
-    return {name: Values.of(name, table.column(name)) for name in names}
+    return {name: ColumnValues.of(name, table.column(name)) for name in names}
 
 
-def values_of(blocks: Sequence[Rows], checked: CheckedQuery, name: str) -> Values:
+def values_of(blocks: Sequence[Rows], checked: CheckedQuery, name: str) -> ColumnValues:
     """The values of a question in the rows that enter it, clipped as the question clips them."""
     import ibis
     import pyarrow as pa
@@ -309,11 +309,11 @@ def values_of(blocks: Sequence[Rows], checked: CheckedQuery, name: str) -> Value
 
     schema, reads = blocks[0].schema, sorted(checked.reads) or list(blocks[0].columns[:1])
     table = pa.concat_tables([block.plain(reads) for block in blocks])
-    asked = checked.values(ibis.table(schema.to_ibis(reads), name="looked_at"), schema)
+    expression = checked.values(ibis.table(schema.to_ibis(reads), name="looked_at"), schema)
     database = _database(os.getpid()).cursor()
     try:
         database.register("looked_at", table)
-        answer = database.sql(str(ibis.to_sql(asked, dialect="duckdb", pretty=False))).to_arrow_table()
+        answer = database.sql(str(ibis.to_sql(expression, dialect="duckdb", pretty=False))).to_arrow_table()
     finally:
         database.close()
     value, entering = answer.column("value"), np.ones(len(table), dtype=bool)
@@ -324,10 +324,10 @@ def values_of(blocks: Sequence[Rows], checked: CheckedQuery, name: str) -> Value
     if not checked.skips and not checked.other_bounds:
         missing = bool(checked.missing) if pa.types.is_boolean(value.type) else checked.missing
         value = value.fill_null(missing)
-    values = Values.of(name, value, entering)
+    values = ColumnValues.of(name, value, entering)
     low, high = checked.bounds
     clipped = values.codes if checked.query.bounds is None else np.clip(values.codes, low, high)
-    return Values(name, clipped, values.present)
+    return ColumnValues(name, clipped, values.present)
 
 
 @lru_cache(maxsize=1)
@@ -340,7 +340,7 @@ def _database(process: int) -> Any:
 
 
 @dataclass(frozen=True)
-class Seen:
+class AlongTable:
     """How alike neighbours are in one column: next to each other, at some lags, and within windows of a few
     rows. Also how the values change with their place."""
 
@@ -353,18 +353,18 @@ class Seen:
     is_sorted: bool
 
 
-def look_along(values: Values, stretch: Whole) -> Seen | None:
+def measure_along(values: ColumnValues, stretch: Whole) -> AlongTable | None:
     """Look at values in the order of the rows; None if too few differ."""
     codes, inside, x = values.codes, stretch[values.present], values.ranks
     if len(x) < FEWEST or not x.any():
         return None
     lengths = np.bincount(inside)
     counts = values.repeats if values.named else None
-    first = _at_lag(1, x, inside, lengths, counts)
-    if first is None:  # No two texts are equal, but their order can still be looked at.
+    neighbours = _at_lag(1, x, inside, lengths, counts)
+    if neighbours is None:  # No two texts are equal, but their order can still be looked at.
         counts = None
-        first = _at_lag(1, x, inside, lengths, counts)
-    if first is None:
+        neighbours = _at_lag(1, x, inside, lengths, counts)
+    if neighbours is None:
         return None
     lags = [2**power for power in range(_LAGS) if 2**power <= max(1, int(lengths.max()) // 4)]
     along = [_at_lag(lag, x, inside, lengths, counts) for lag in lags]
@@ -372,8 +372,8 @@ def look_along(values: Values, stretch: Whole) -> Seen | None:
     trend = float((x * place).sum()) / math.sqrt(float((x * x).sum()) * float((place * place).sum()))
     steps = np.diff(x)[inside[1:] == inside[:-1]]
     up, down = int((steps > 0).sum()), int((steps < 0).sum())
-    return Seen(
-        neighbours=first,
+    return AlongTable(
+        neighbours=neighbours,
         nearby=_nearby(x, inside, codes if counts is not None else None),
         lags=tuple(lag for lag, resemblance in zip(lags, along, strict=True) if resemblance is not None),
         autocorrelation=tuple(resemblance.correlation for resemblance in along if resemblance is not None),
@@ -398,17 +398,17 @@ def _nearby(x: Floats, stretch: Whole, codes: Floats | None) -> Resemblance | No
         return None
     cut = (windows, _WINDOW)
     blocks = stretch[: windows * _WINDOW].reshape(cut)
-    whole = blocks[:, 0] == blocks[:, -1]
+    in_one_stretch = blocks[:, 0] == blocks[:, -1]
     pairs = Pairs.apart(1, [_WINDOW])
     if codes is None:
-        y = x[: windows * _WINDOW].reshape(cut)[whole]
+        y = x[: windows * _WINDOW].reshape(cut)[in_one_stretch]
         y = y - y.mean(axis=1, keepdims=True)
         squares, fourths = (y**2).sum(axis=1), (y**4).sum(axis=1)
         mean, variance = product_moments(squares, fourths, _WINDOW, pairs)
         excess = (y[:, 1:] * y[:, :-1]).sum(axis=1) - mean
         scale = squares * pairs.count / _WINDOW
     else:
-        y = codes[: windows * _WINDOW].reshape(cut)[whole]
+        y = codes[: windows * _WINDOW].reshape(cut)[in_one_stretch]
         counts = (y[:, :, None] == y[:, None, :]).sum(axis=2)
         mean, variance = agreement_moments(counts, _WINDOW, pairs)
         excess = (y[:, 1:] == y[:, :-1]).sum(axis=1) - mean

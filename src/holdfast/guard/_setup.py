@@ -137,7 +137,7 @@ def set_up(
         parts = _split(rows, model, share, seed, failure)
     else:
         parts = _split_in_place(rows, model, share, seed, split_by)
-    protected, training, whole, model = parts.protected, parts.training, model, parts.model
+    protected, training, whole_model, model = parts.protected, parts.training, model, parts.model
     layouts = model.layouts(failure) if in_units and blocks and not protected.rows.stays else ()
     price = sum(layout.price for layout in layouts)
     besides = {"charged for blocks": price, "charged for the fit": model.failure}
@@ -159,10 +159,10 @@ def set_up(
         if part is not None:
             part.rows.limit(seconds)
     if in_units:
-        protected, training = with_units(protected, training, model, whole, layouts)
+        protected, training = with_units(protected, training, model, whole_model, layouts)
     for part in (protected, *protected.units):
         part.rows.seal()
-    stated = (
+    assumptions = (
         *model.assumptions,
         *described,
         *parts.assumptions,
@@ -179,7 +179,7 @@ def set_up(
         pilot=pilot,
         model=None if isinstance(model, Independent) else model,
         bias=parts.bias + sum(besides.values()),
-        assumptions=tuple(dict.fromkeys(stated)),
+        assumptions=tuple(dict.fromkeys(assumptions)),
         nullable=nullable,
         facts=facts,
         besides={words: charge for words, charge in besides.items() if charge},
@@ -207,19 +207,19 @@ def _with_given(rows: Rows, train: Any, model: Dependence, failure: float) -> _P
     training = Part(training_rows, training=True, data_rows=rows.count)
     if not model.follows_training:
         return _Parts(_whole(rows), training, model.protected_only(), facts)
-    later = model.fresh(failure)
-    if not later.dropped:
+    fresh = model.fresh(failure)
+    if not fresh.dropped:
         protected = _whole(rows)
     else:
-        kept = rows.split(~later.protected, later.protected)[1]
-        protected = Part(kept, training=False, data_rows=rows.count, mask=later.protected)
-    stated = _AFTER_TRAINING.format(later.dropped)
-    return _Parts(protected, training, later.protected_model, facts, later.bias, (stated,))
+        protected_rows = rows.split(~fresh.protected, fresh.protected)[1]
+        protected = Part(protected_rows, training=False, data_rows=rows.count, mask=fresh.protected)
+    assumption = _AFTER_TRAINING.format(fresh.dropped)
+    return _Parts(protected, training, fresh.protected_model, facts, fresh.bias, (assumption,))
 
 
 def model_of(rows: Rows, dependence: Dependence | None, split_by: str | None = None) -> Dependence:
     """The model of these rows. Rows with the same value of ``split_by`` are clusters, unless the caller
-    says otherwise; a model that takes them for independent is refused."""
+    says otherwise. A model of independent rows is refused then."""
     if isinstance(dependence, Clusters) and dependence.column is not None:
         if split_by not in (None, dependence.column):
             raise InvalidArgument(
@@ -242,7 +242,7 @@ def model_of(rows: Rows, dependence: Dependence | None, split_by: str | None = N
             f"The column {split_by!r} repeats: {rows.count:,} rows have {len(clusters.cluster_sizes):,} "
             f"values, and one value has {clusters.most:,} rows. Rows with one value may resemble each other, "
             "and the model says that rows are independent. Leave dependence out to make them clusters by "
-            "{split_by!r}; or split by a column in which every row has its own value."
+            f"{split_by!r}; or split by a column in which every row has its own value."
         )
     return dependence.with_rows(rows.count)
 
@@ -273,10 +273,10 @@ def _split(rows: Rows, model: Dependence, share: float, seed: int, failure: floa
     if rows.count < 4:
         raise NotEnoughRows(4, rows.count, what="A guard that sets its own training part aside")
     split = _split_of(rows, model, share, np.random.default_rng(seed), failure)
-    seen, kept = rows.split(split.train, split.protected)
+    training, protected = rows.split(split.train, split.protected)
     return _Parts(
-        Part(kept, training=False, data_rows=rows.count, mask=split.protected),
-        Part(seen, training=True, data_rows=rows.count, mask=split.train),
+        Part(protected, training=False, data_rows=rows.count, mask=split.protected),
+        Part(training, training=True, data_rows=rows.count, mask=split.train),
         split.protected_model,
         {"share": share, "seed": seed},
         split.bias,
@@ -300,17 +300,17 @@ def _split_in_place(rows: Rows, model: Dependence, share: float, seed: int, key:
             "give a training part with train=, or set none aside with training_share=0."
         )
     key = model.column if isinstance(model, Clusters) and clusters else key
-    seen, kept, check = rows.settled().split_in_place(share, seed, key, in_units=clusters)
-    rest: Dependence = Independent(kept.count, extra_assumptions=model.extra_assumptions)
+    training, protected, check = rows.settled().split_in_place(share, seed, key, in_units=clusters)
+    protected_model: Dependence = Independent(protected.count, extra_assumptions=model.extra_assumptions)
     if isinstance(model, Clusters) and clusters:
-        rest = model.with_sizes(kept.unit_sizes().listed)
-    stated = _BY_KEY.format(key) if key is not None else _BY_PLACE
+        protected_model = model.with_sizes(protected.unit_sizes().listed)
+    assumption = _BY_KEY.format(key) if key is not None else _BY_PLACE
     return _Parts(
-        Part(kept, training=False, data_rows=kept.count),
-        Part(seen, training=True, data_rows=kept.count),
-        rest,
+        Part(protected, training=False, data_rows=protected.count),
+        Part(training, training=True, data_rows=protected.count),
+        protected_model,
         {"share": share, "seed": seed, "by": key or "place", "check": check},
-        assumptions=(stated,),
+        assumptions=(assumption,),
     )
 
 
@@ -318,33 +318,33 @@ def with_units(
     protected: Part,
     training: Part | None,
     model: Dependence,
-    whole: Dependence,
+    whole_model: Dependence,
     layouts: Sequence[Layout],
 ) -> tuple[Part, Part | None]:
-    """Both parts with their rows in independent units, if the model of the protected rows has any; ``whole``
-    is the model of all rows."""
+    """Both parts with their rows in independent units, if the model of the protected rows has any.
+    ``whole_model`` is the model of all rows."""
     parts = [part for part in (protected, training) if part is not None]
-    if isinstance(model, Clusters) and isinstance(whole, Clusters):
-        divided = [replace(part, units=(_in_clusters(part, model, whole),)) for part in parts]
+    if isinstance(model, Clusters) and isinstance(whole_model, Clusters):
+        divided = [replace(part, units=(_in_clusters(part, model, whole_model),)) for part in parts]
     else:
         divided = [replace(part, units=tuple(_in_blocks(part, cut) for cut in layouts)) for part in parts]
     return divided[0], divided[1] if training is not None else None
 
 
-def _in_clusters(part: Part, model: Clusters, whole: Clusters) -> Part:
+def _in_clusters(part: Part, model: Clusters, whole_model: Clusters) -> Part:
     rows = part.rows
     if rows.unit is None and model.column is not None:
         rows = rows.in_clusters(model.column)
     elif rows.unit is None:
-        rows = rows.in_numbered_units(_numbers(part, model, whole))
-    return replace(part, rows=rows, largest=whole.most)
+        rows = rows.in_numbered_units(_numbers(part, model, whole_model))
+    return replace(part, rows=rows, largest=whole_model.most)
 
 
-def _numbers(part: Part, model: Clusters, whole: Clusters) -> Any:
+def _numbers(part: Part, model: Clusters, whole_model: Clusters) -> Any:
     """The number of each row's cluster, for clusters that stand one after the other. A training part of the
     caller only shows how clusters vary, and is cut into clusters of the usual size."""
     if part.mask is not None:
-        return np.repeat(np.arange(len(whole.cluster_sizes)), whole.cluster_sizes)[part.mask]
+        return np.repeat(np.arange(len(whole_model.cluster_sizes)), whole_model.cluster_sizes)[part.mask]
     if not part.training:
         return np.repeat(np.arange(len(model.cluster_sizes)), model.cluster_sizes)
     return np.arange(part.rows.count) // max(1, round(model.n / len(model.cluster_sizes)))
@@ -403,9 +403,9 @@ def random_few(part: Part, most: int, seed: int) -> Part:
     return replace(part, rows=part.rows.at(chosen), mask=mask)
 
 
-def require_columns(part: Schema, name: str, wanted: Schema, of: str) -> None:
+def require_columns(part: Schema, name: str, required: Schema, of: str) -> None:
     """Refuse a part that lacks a column of the other part, or has it with another type."""
-    for column, expected in wanted.items():
+    for column, expected in required.items():
         if column not in part:
             raise QueryRejected(f"Column {column!r} of {of} is not in {name}; both need the same columns.")
         if expected.kind not in (kind := part[column].kind, "other"):
@@ -454,14 +454,14 @@ class Content:
         """Digest the rows. Of files: their bytes, or their lengths and ends if they are too large to copy. Of
         other rows that are copied: each value, in order. Else: where they are. Always: the columns and the
         number of rows."""
-        digest = hashlib.sha256(f"{rows.count} {_as_books_say(rows)!r}".encode())
+        digest = hashlib.sha256(f"{rows.count} {_as_first_books(rows)!r}".encode())
         if rows.in_database:
             digest.update(rows.where.encode())
         former = digest.hexdigest()
         if _is_local(data, rows):
             path = os.path.expanduser(data)
             for file in [path] if Path(path).is_file() else sorted(glob.glob(path, recursive=True)):
-                _take_in(digest, Path(file), whole=rows.is_small)
+                _digest_file(digest, Path(file), whole_file=rows.is_small)
             if path == str(data):
                 former = digest.hexdigest()
         elif rows.has_order and (rows.is_small or not rows.stays):
@@ -475,7 +475,7 @@ class Content:
         return KEYED + hmac.new(key, self.digest, "sha256").hexdigest()
 
 
-def _as_books_say(rows: Rows) -> Schema:
+def _as_first_books(rows: Rows) -> Schema:
     """The columns as the first books wrote them: only Spark accepted times with a zone then."""
     if rows.schema.dialect.engine == "Spark":
         return rows.schema
@@ -486,10 +486,10 @@ def _is_local(data: Any, rows: Rows) -> bool:
     return not rows.in_database and isinstance(data, (str, Path)) and "://" not in str(data)
 
 
-def _take_in(digest: Any, path: Path, *, whole: bool) -> None:
+def _digest_file(digest: Any, path: Path, *, whole_file: bool) -> None:
     """A file's bytes, or its length and its end: the end of a Parquet file says where everything is."""
     with path.open("rb") as file:
-        if not whole:
+        if not whole_file:
             size = path.stat().st_size
             digest.update(f"{size} ".encode())
             file.seek(max(0, size - _END))

@@ -131,7 +131,7 @@ class ReusableHoldout:
         self._released = 0
         self._closed = False
         self._history: list[Answer] = []
-        self._known: dict[str, Answer] = {}
+        self._answers_by_key: dict[str, Answer] = {}
         self._lock = RLock()
 
     def ask(self, f: Function | Query | str, *, sensitivity: float | None = None) -> Answer:
@@ -151,8 +151,8 @@ class ReusableHoldout:
         """
         with self._lock:
             question = self._question(f, sensitivity)
-            if question.key is not None and question.key in self._known:
-                return self._known[question.key]
+            if question.key is not None and question.key in self._answers_by_key:
+                return self._answers_by_key[question.key]
             guess = self._in_training(question)
             self._require(question)
             self._asked, self._closed = self._asked + 1, True  # all that is left, until the outcome is known
@@ -163,7 +163,7 @@ class ReusableHoldout:
             self._closed = False
             self._history.append(answer)
             if question.key is not None:
-                self._known[question.key] = answer
+                self._answers_by_key[question.key] = answer
             return answer
 
     @property
@@ -330,9 +330,9 @@ class ReusableHoldout:
     ) -> tuple[float, float, float]:
         """Value and interval in the statistic's own units. The interval is unbounded if the holdout may be
         farther away than floats can show."""
-        apart = released or 0.0
-        value = float((guess + Fraction(apart)) * question.unit)
-        if abs(apart) + half >= self._noise.farthest:
+        difference = released or 0.0
+        value = float((guess + Fraction(difference)) * question.unit)
+        if abs(difference) + half >= self._noise.farthest:
             return value, -math.inf, math.inf
         width = float(Fraction(half) * question.unit)
         return value, rounding.down(value - width), rounding.up(value + width)
@@ -466,11 +466,11 @@ class CodeHoldout:
             question = self._parts.question(f, of="CodeHoldout.ask")
             if isinstance(question, ExpressionOfRows):
                 return self._guard.ask(question.checked.query)
-            asked = FunctionQuestion.of(question, self._parts)
+            function_question = FunctionQuestion.of(question, self._parts)
         except QueryRejected as rejected:
             rejected.asked, rejected.spent, rejected.left = 0.0, self.spent, float(self.left)
             raise
-        return self._guard.ask(asked)
+        return self._guard.ask(function_question)
 
     @property
     def rows(self) -> int:

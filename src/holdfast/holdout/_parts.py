@@ -281,9 +281,9 @@ def _copy(data: Any, argument: str, *, of: str) -> Any:
     if isinstance(data, np.memmap) and not data.flags.writeable:
         return data
     if isinstance(data, np.ndarray) and not data.dtype.hasobject:
-        own = np.array(data)
-        own.flags.writeable = False
-        return own
+        copied = np.array(data)
+        copied.flags.writeable = False
+        return copied
     try:
         return copy.deepcopy(data)
     except Exception:
@@ -425,5 +425,5 @@ class Promise:
 
     def half_width(self, step: int, releases: int, *, released: bool, statistic: bool = False) -> float:
         """How far an answer may be from the expectation of its question, in the question's units."""
-        inside = self.noisy(releases) if released else self.kept(step, releases)
-        return rounding.up(inside + self.deviation(step, releases, statistic=statistic))
+        to_holdout = self.noisy(releases) if released else self.kept(step, releases)
+        return rounding.up(to_holdout + self.deviation(step, releases, statistic=statistic))

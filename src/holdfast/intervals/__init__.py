@@ -26,6 +26,7 @@ Names that are imported ``as`` themselves are for other packages of Holdfast.
 from holdfast.intervals._chain import chain_mean, chain_mean_radius, chain_share
 from holdfast.intervals._gain import certified_gain, gain_steps, mean_interval, sign_test, units_needed
 from holdfast.intervals._interval import Interval, difference, filtered_from_tail, from_tail, ratio
+from holdfast.intervals._means import best_stake as best_stake
 from holdfast.intervals._means import (
     betting,
     e_mean,

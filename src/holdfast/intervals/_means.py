@@ -244,9 +244,9 @@ def e_mean(
         raise InvalidArgument("rates", "two: of the lower and of the upper end", rates, of=of)
     lower, upper = (_rates(side, of=of) for side in rates)
     norm = checks.real(norm, "norm", "[0, 1)", of=of)
-    around = (n - 1) * variance
-    low = _lower_end(mean, around, n, nats + _LN2, lo, lower, norm)
-    high = -_lower_end(-mean, around, n, nats + _LN2, -hi, upper, norm)
+    squares = (n - 1) * variance
+    low = _lower_end(mean, squares, n, nats + _LN2, lo, lower, norm)
+    high = -_lower_end(-mean, squares, n, nats + _LN2, -hi, upper, norm)
     return Interval(max(lo, low), min(hi, high))
 
 
@@ -300,16 +300,25 @@ def e_mean_rates(
 def _best_rate(distance: float, variance: float, n: int, level: float, width: float, norm: float) -> float:
     """The rate λ with the least level/(λn) + κ(λ·distance)·λ·variance: about the arm it leads to."""
     distance = max(distance, 1e-9 * width)
-    # Where level·distance/(share·n) + κ(share)·share·variance/distance is least, its derivative is 0:
-    wanted = level * distance**2 / (n * variance)
-    share = search.edge(
-        lambda share: _slope(share) - _slope(norm * share) >= wanted, 1 - 1e-9, 0.0, relative=1e-6
+    return best_stake(level * distance**2 / (n * variance), norm, relative=1e-6) / distance
+
+
+def best_stake(target: float, norm: float, *, relative: float) -> float:
+    """The v at which the derivative of ``target``/v + v·κ(v) is 0. There v = λ·distance for the best rate λ.
+    κ is that of a chain of this ``norm``, and ``relative`` says how near the place is enough.
+
+    Args:
+        target: level·distance²/(rows·variance).
+        norm: The operator norm of the chain, below 1; 0 for independent rows.
+        relative: How near the result is to the place, relative to it.
+    """
+    return search.edge(
+        lambda share: _slope(share) - _slope(norm * share) >= target, 1 - 1e-9, 0.0, relative=relative
     )
-    return share / distance
 
 
 def _slope(share: float) -> float:
-    """v²κ'(v) + vκ(v) for independent rows. The best share v solves an equation in it."""
+    """v²κ'(v) + vκ(v) of independent rows: the derivative of v·κ(v), times v²."""
     return share**2 / (1 - share) + math.log1p(-share) + share
 
 
@@ -329,22 +338,21 @@ def _kappa(share: float, norm: float) -> float:
         square = norm * norm
         series = (1 + norm) * (0.5 + share**2 / 4 * (1 + square)) + share / 3 * (1 + norm + square)
         return (1 - norm) * (series + share**3 / 2 * (1 + norm) ** 2) * (1 + _ROUNDING)
-    whole = (1 - norm) * share
-    return (math.log1p(whole / (1 - share)) - whole) / share**2 * (1 + 1e-9)
+    part = (1 - norm) * share
+    return (math.log1p(part / (1 - share)) - part) / share**2 * (1 + 1e-9)
 
 
 def _lower_end(
-    mean: float, around: float, n: int, level: float, lo: float, rates: tuple[float, ...], norm: float
+    mean: float, squares: float, n: int, level: float, lo: float, rates: tuple[float, ...], norm: float
 ) -> float:
-    """The largest a that the search finds with ln E(a) ≥ ``level``; ``around`` is Σ(x_i − mean)². Every a
-    with ln E(a) ≥ ``level`` is a valid lower end, so nothing depends on finding the very largest."""
-
+    """The largest a that the search finds with ln E(a) ≥ ``level``; ``squares`` is Σ(x_i − mean)². Every a
+    with ln E(a) ≥ ``level`` is a valid lower end. A larger one only makes the interval narrower."""
     reach = mean - lo
 
     def suffices(radius: float) -> bool:
-        return _log_product(radius, reach, around, n, rates, norm) >= level
+        return _log_product(radius, reach, squares, n, rates, norm) >= level
 
-    usual = math.sqrt(2 * level * around * (1 + norm) / (1 - norm)) / n
+    usual = math.sqrt(2 * level * squares * (1 + norm) / (1 - norm)) / n
     radius = search.least_real(
         suffices, start=max(usual, reach * _LEAST), most=reach, growth=_STEP, relative=_NEAR
     )
@@ -352,11 +360,11 @@ def _lower_end(
 
 
 def _log_product(
-    radius: float, reach: float, around: float, n: int, rates: tuple[float, ...], norm: float
+    radius: float, reach: float, squares: float, n: int, rates: tuple[float, ...], norm: float
 ) -> float:
     """A lower bound on ln E(mean − radius), of the average of the products of all rates; ``reach`` is mean −
     lo."""
-    logs = [_log_of_one(rate, radius, reach, around, n, norm) for rate in rates]
+    logs = [_log_product_at(rate, radius, reach, squares, n, norm) for rate in rates]
     largest = max(logs)
     if len(logs) == 1 or largest == -math.inf:
         return largest
@@ -364,10 +372,10 @@ def _log_product(
     return largest + math.log(average) - _ROUNDING
 
 
-def _log_of_one(rate: float, radius: float, reach: float, around: float, n: int, norm: float) -> float:
+def _log_product_at(rate: float, radius: float, reach: float, squares: float, n: int, norm: float) -> float:
     share = rate * (reach - radius)
     if not share < 1 - 1e-9:
         return -math.inf
     gain = n * (1 - norm) * rate * radius
-    cost = _kappa(max(share, 0.0), norm) * rate**2 * (around + n * radius**2)
+    cost = _kappa(max(share, 0.0), norm) * rate**2 * (squares + n * radius**2)
     return gain - cost - _ROUNDING * (gain + cost)

@@ -5,9 +5,9 @@ The binary relative entropy kl(u, p) and its inverse in p have full relative acc
 shares are carried as a pair of distances, (p, w) with p the distance from 0 and w = 1 − p the distance from
 1: 1 − w would lose all digits of a small p, and the other way round.
 
-x is a q-quantile of a distribution if P(X < x) ≤ q ≤ P(X ≤ x). Where the distribution function is flat at
-height q they fill an interval; where it jumps past q, at an atom, the atom is one for a whole range of q. The
-intervals for quantiles hold **every** q-quantile, at once.
+x is a q-quantile of a distribution if P(X < x) ≤ q ≤ P(X ≤ x). If the distribution function is flat at height
+q, all values of an interval are q-quantiles. If it jumps past q at a value, this value is a quantile for all
+q of a range. The intervals for quantiles hold **every** q-quantile, at once.
 """
 
 from __future__ import annotations
@@ -72,13 +72,13 @@ def of_filtered_mean(
     """The :func:`kl` interval for the mean of f over the rows where a condition holds, ``count`` of them.
 
     With no such row ``mean`` is not used (it may be None) and the interval is [lo, hi]. Every interval of
-    this room for independent rows may be used with the filter's own count in this way.
+    this package for independent rows can be used in this way, with the number of rows that pass the filter.
 
     Guarantee: holds E[f | condition] with probability ≥ 1 − exp(−nats) for a query fixed in advance, given
-    the count and so on the whole. *Proof.* Given which rows meet the condition, those rows are independent
-    with the law of one row given the condition, so the interval for ``count`` rows fails with probability ≤
-    exp(−nats). Average over which. ∎ The count is data all the same: whoever releases it, or a width that
-    shows it, pays for it (``docs/theory/code-guard.md``).
+    the count, and therefore also without it. *Proof.* Fix the set of rows that meet the condition. Given this
+    set, its rows are independent and have the law of one row given the condition. So the interval for
+    ``count`` rows fails with probability ≤ exp(−nats). The average over all sets is not larger. ∎ The count
+    is data too: if it is released, or a width that shows it, it is paid for (``docs/theory/code-guard.md``).
     Assumes: independent rows of one distribution (not checkable), f in [lo, hi] (checked of ``mean`` only).
     Reference: ``docs/theory/code-guard.md`` (what it costs); the proof above (that it holds).
 
@@ -292,9 +292,6 @@ def _newton(u: float, v: float, level: float, *, close: float = 1e-9) -> tuple[f
         if abs(step) <= close * min(d, w):
             break
     return u + d, w
-
-
-_LN2 = math.log(2.0)
 
 
 def quantile_ranks(n: int, q: float, nats: float) -> tuple[int, int]:

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from holdfast.lab._figures import quiet as quiet
     from holdfast.lab._figures import save as save
     from holdfast.lab._story import TRUTH as TRUTH
+    from holdfast.lab._story import AnsweredQuestion as AnsweredQuestion
     from holdfast.lab._story import Claim as Claim
     from holdfast.lab._story import Stones, Story, tell
-    from holdfast.lab._story import Told as Told
 
 __all__ = ["FIGURES", "FigureTable", "Stones", "Story", "draw", "run_benchmarks", "tell"]
 
@@ -29,7 +29,7 @@ _HOME = {
     "Stones": "_story",
     "Story": "_story",
     "TRUTH": "_story",
-    "Told": "_story",
+    "AnsweredQuestion": "_story",
     "blank": "_figures",
     "draw": "_figures",
     "quiet": "_figures",

@@ -51,11 +51,11 @@ class Sample:
 
     def votes(self, chosen: NDArray[np.int64], signs: NDArray[np.int8]) -> Floats:
         """1 where the vote of the chosen attributes is right, ½ where it is tied."""
-        for_, against = (
+        agreeing, opposing = (
             np.unpackbits(self.bits[chosen[signs == sign]], axis=1, count=self.rows).sum(0, dtype=np.int32)
             for sign in (1, -1)
         )
-        margin = 2 * (for_ - against) - int(signs.sum())
+        margin = 2 * (agreeing - opposing) - int(signs.sum())
         right: Floats = (np.sign(margin) + 1) / 2
         return right
 
@@ -97,8 +97,8 @@ class PlainHoldout:
     def ask(self, f: Callable[[Any], Any]) -> PlainAnswer:
         """The mean of ``f`` on the holdout, and the exact binomial interval of its rounded count."""
         value = float(np.mean(f(self._holdout)))
-        inside = clopper_pearson(round(value * self._holdout.rows), self._holdout.rows, self._nats)
-        return PlainAnswer(value, inside.low, inside.high)
+        interval = clopper_pearson(round(value * self._holdout.rows), self._holdout.rows, self._nats)
+        return PlainAnswer(value, interval.low, interval.high)
 
 
 @dataclass(frozen=True)
@@ -126,16 +126,16 @@ class _Asking:
 
     holdout: Holdout
     truth: float | None
-    spoken: bool = True
+    refused: bool = False
     held: bool = True
 
     def ask(self, f: Callable[[Any], Any]) -> Reported | None:
-        if not self.spoken:
+        if self.refused:
             return None
         try:
             answer = self.holdout.ask(f)
         except BudgetSpent:
-            self.spoken = False
+            self.refused = True
             return None
         self.held &= self.truth is None or answer.low <= self.truth <= answer.high
         return answer
@@ -168,15 +168,15 @@ def analyse(
     order = np.argsort(-np.abs(shares - 0.5), kind="stable")
     waiting = iter(order[np.abs(shares[order] - 0.5) >= spread].tolist())
     asking = _Asking(holdout, truth)
-    kept: list[int] = []
+    kept_attributes: list[int] = []
     votes = []
     for size in sizes:
-        while len(kept) < size and (attribute := next(waiting, None)) is not None:
+        while len(kept_attributes) < size and (attribute := next(waiting, None)) is not None:
             answer = asking.ask(_agreement(attribute))
             share = shares[attribute] if answer is None else answer.value
             if (share - 0.5) * np.sign(shares[attribute] - 0.5) >= spread:
-                kept.append(attribute)
-        chosen = np.array(kept[:size], dtype=np.int64)
+                kept_attributes.append(attribute)
+        chosen = np.array(kept_attributes[:size], dtype=np.int64)
         signs = np.where(shares[chosen] >= 0.5, 1, -1).astype(np.int8)
         answer = asking.ask(_vote(chosen, signs))
         reported = _NOTHING if answer is None else (answer.value, answer.low, answer.high)
@@ -204,11 +204,11 @@ class Bands:
     @classmethod
     def of(cls, runs: Sequence[Sequence[Vote]]) -> Bands:
         """Collect the runs."""
-        held = {
+        columns = {
             field.name: np.array([[getattr(vote, field.name) for vote in run] for run in runs], dtype=float)
             for field in fields(Vote)
         }
-        return cls(**held)
+        return cls(**columns)
 
     @property
     def answered(self) -> NDArray[np.bool_]:
@@ -222,16 +222,16 @@ class Bands:
         holds = (self.low <= true) & (true <= self.high)
         lines: list[tuple[float | None, ...]] = []
         for place, size in enumerate(self.attributes[0]):
-            seen = self.answered[:, place]
-            reported = self.reported[seen, place]
+            answered = self.answered[:, place]
+            reported = self.reported[answered, place]
             numbers = (
                 _mean(self.training[:, place]),
                 _mean(reported),
                 round(float(reported.std()), 4) if len(reported) else None,
                 _mean(self.fresh[:, place]),
-                _mean((self.high - self.low)[seen, place] / 2),
-                _mean(seen.astype(float)),
-                _mean(holds[seen, place].astype(float)),
+                _mean((self.high - self.low)[answered, place] / 2),
+                _mean(answered.astype(float)),
+                _mean(holds[answered, place].astype(float)),
                 _mean(self.held[:, place]),
             )
             lines.append((int(size), *numbers))

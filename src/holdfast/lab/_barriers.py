@@ -21,11 +21,25 @@ from holdfast.barriers import (
 from holdfast.lab._figures import FigureTable, Palette, Progress, blank, quiet, save
 from holdfast.mechanisms import widest_ratio
 from holdfast.stability import DP, Replicability
+from holdfast.typing import MarginalsMethod
 from holdfast.workers import Workers, run_all
 
 COLUMNS = (32, 128, 512, 2048)
 TRIALS = 100
 CONFIDENCE = 0.95
+ACCURACY = {"marginals": 0.2, "signs": 0.05}
+BETA = 0.05
+PRIVATE, REPLICABLE = DP(1.0, 1e-6), Replicability(0.1)
+# Name, stability, method: every promise that the figure compares.
+ALGORITHMS: tuple[tuple[str, DP | Replicability | None, MarginalsMethod], ...] = (
+    ("plain", None, "rounding"),
+    ("private", PRIVATE, "rounding"),
+    ("droplets", REPLICABLE, "droplets"),
+    ("grid", REPLICABLE, "rounding"),
+)
+# The mean at which a sign loses most is this many standard deviations of its estimate.
+_HOSTILE = 0.7518
+_MEETINGS = 4
 
 Floats = NDArray[np.float64]
 
@@ -38,11 +52,11 @@ def measure(runs: int, progress: Progress, workers: Workers = 1) -> dict[tuple[s
 
 def _run(run: int) -> dict[tuple[str, str], list[float]]:
     logs: dict[tuple[str, str], list[float]] = {}
-    for place, d in enumerate(COLUMNS):
-        for i, problem in enumerate(ACCURACY):
-            for k, (name, stability, method) in enumerate(ALGORITHMS):
-                seed = [5, run, place, i, k]
-                rows = rows_needed(problem, stability, method, d, trials=TRIALS, seed=seed)
+    for place, columns in enumerate(COLUMNS):
+        for problem_place, problem in enumerate(ACCURACY):
+            for algorithm_place, (name, stability, method) in enumerate(ALGORITHMS):
+                seed = [5, run, place, problem_place, algorithm_place]
+                rows = rows_needed(problem, stability, method, columns, trials=TRIALS, seed=seed)
                 logs.setdefault((problem, name), []).append(math.log(rows))
     return logs
 
@@ -114,7 +128,7 @@ def gap(log_rows: dict[tuple[str, str], Floats], problem: str) -> Floats:
 def _slopes(log_rows: dict[tuple[str, str], Floats], problem: str) -> str:
     values = {name: slopes(log_rows[problem, name]) for name, *_ in ALGORITHMS}
     values["droplets over private"] = gap(log_rows, problem)
-    return ", ".join(f"{name} {_with_interval(each)}" for name, each in values.items())
+    return ", ".join(f"{name} {_with_interval(slope_values)}" for name, slope_values in values.items())
 
 
 def _with_interval(values: Floats) -> str:
@@ -162,21 +176,6 @@ def _frame(axes: Any, problem: str, colours: Palette) -> None:
     quiet(axes, colours)
 
 
-ACCURACY = {"marginals": 0.2, "signs": 0.05}
-BETA = 0.05
-PRIVATE, REPLICABLE = DP(1.0, 1e-6), Replicability(0.1)
-# Name, stability, method: every promise that the figure compares.
-ALGORITHMS: tuple[tuple[str, DP | Replicability | None, str], ...] = (
-    ("plain", None, "rounding"),
-    ("private", PRIVATE, "rounding"),
-    ("droplets", REPLICABLE, "droplets"),
-    ("grid", REPLICABLE, "rounding"),
-)
-# The mean at which a sign loses most is this many standard deviations of its estimate.
-_HOSTILE = 0.7518
-_MEETINGS = 4
-
-
 @dataclass(frozen=True)
 class Noisy:
     """A kind of noise: its standard deviation in units of its width, and how to draw it."""
@@ -188,8 +187,8 @@ class Noisy:
 def _droplet_errors(rng: np.random.Generator, size: tuple[int, int]) -> Floats:
     """Density 1 + cos 2πe on [−½, ½]: a uniform number, or the one half a turn from it."""
     e = rng.random(size) - 0.5
-    kept = 2.0 * rng.random(size) < 1.0 + np.cos(2.0 * np.pi * e)
-    return np.where(kept, e, e - np.copysign(0.5, e))
+    is_kept = 2.0 * rng.random(size) < 1.0 + np.cos(2.0 * np.pi * e)
+    return np.where(is_kept, e, e - np.copysign(0.5, e))
 
 
 _NOISE = {
@@ -268,26 +267,32 @@ def excess(
 
 
 def rows_needed(
-    problem: str, stability: DP | Replicability | None, method: str, d: int, *, trials: int, seed: list[int]
+    problem: str,
+    stability: DP | Replicability | None,
+    method: MarginalsMethod,
+    d: int,
+    *,
+    trials: int,
+    seed: list[int],
 ) -> float:
     """The number of rows at which the error meets the accuracy: secant steps in logarithms."""
     place = math.log(proven_rows(problem, stability, method, d))
     slope = -1.0 if isinstance(stability, DP) else -0.5
-    last: tuple[float, float] | None = None
+    previous: tuple[float, float] | None = None
     for _ in range(8):
         rows = max(2, round(math.exp(place)))
         # The same coins at every step, so that the error changes with the rows and with nothing else.
         log_excess = math.log(max(excess(problem, stability, method, d, rows, trials, seed), 1e-3))
-        if last is not None and abs(place - last[0]) > 0.05:
-            slope = min(-0.3, max(-1.2, (log_excess - last[1]) / (place - last[0])))
-        last = place, log_excess
+        if previous is not None and abs(place - previous[0]) > 0.05:
+            slope = min(-0.3, max(-1.2, (log_excess - previous[1]) / (place - previous[0])))
+        previous = place, log_excess
         place -= log_excess / slope
         if abs(log_excess) < 0.005:
             break
     return math.exp(place)
 
 
-def proven_rows(problem: str, stability: DP | Replicability | None, method: str, d: int) -> int:
+def proven_rows(problem: str, stability: DP | Replicability | None, method: MarginalsMethod, d: int) -> int:
     """The rows for which the promise is proved."""
     rows = one_way_marginals_rows if problem == "marginals" else sign_one_way_marginals_rows
     return rows(d, accuracy=ACCURACY[problem], beta=BETA, stability=stability, method=method)

@@ -65,8 +65,8 @@ def pedigree_states(rng: np.random.Generator) -> States:
     for member, parents in enumerate(FAMILY):
         for side in range(2):
             if parents:
-                which = rng.integers(0, 2, FAMILIES)
-                alleles[:, member, side] = alleles[np.arange(FAMILIES), parents[side], which]
+                inherited = rng.integers(0, 2, FAMILIES)
+                alleles[:, member, side] = alleles[np.arange(FAMILIES), parents[side], inherited]
             else:
                 alleles[:, member, side] = rng.random(FAMILIES) < _allele()
     carriers: States = alleles.any(axis=2).ravel()
@@ -78,12 +78,12 @@ def model_of(correlation: str) -> Dependence:
     """The model of the states, which is that of the rows."""
     if correlation == "chain":
         return MarkovChain(np.array([[1 - CHANGE, CHANGE], [CHANGE, 1 - CHANGE]]), n=ROWS[correlation])
-    frequent = _allele()
-    founder = np.array([(1 - frequent) ** 2, 2 * frequent * (1 - frequent), frequent**2])
-    passed = np.array([0.0, 0.5, 1.0])
-    both = np.outer(passed, passed)
-    none = np.outer(1 - passed, 1 - passed)
-    child = np.stack([none, 1 - none - both, both], axis=-1)
+    frequency = _allele()
+    founder = np.array([(1 - frequency) ** 2, 2 * frequency * (1 - frequency), frequency**2])
+    pass_chance = np.array([0.0, 0.5, 1.0])
+    both_passed = np.outer(pass_chance, pass_chance)
+    none_passed = np.outer(1 - pass_chance, 1 - pass_chance)
+    child = np.stack([none_passed, 1 - none_passed - both_passed, both_passed], axis=-1)
     network = BayesianNetwork(
         {
             first + member: ([first + parent for parent in parents], child if parents else founder)
@@ -96,10 +96,10 @@ def model_of(correlation: str) -> Dependence:
     return network
 
 
-def draw_rows(rng: np.random.Generator, correlation: str, ways: NDArray[np.float64]) -> Sample:
+def draw_rows(rng: np.random.Generator, correlation: str, directions: NDArray[np.float64]) -> Sample:
     """Agreements of attributes that lean with the state, each its way: +1 or −1."""
     states = chain_states(rng) if correlation == "chain" else pedigree_states(rng)
-    chances = 0.5 + LEAN * np.outer(ways, np.where(states, 1.0, -1.0))
+    chances = 0.5 + LEAN * np.outer(directions, np.where(states, 1.0, -1.0))
     return Sample.of(rng.random(chances.shape) < chances)
 
 
@@ -120,8 +120,8 @@ def run_once(
     rng: np.random.Generator, correlation: str, attributes: int = ATTRIBUTES
 ) -> dict[str, list[Vote]]:
     """One analyst for each method, all on the same rows; every truth is one half."""
-    ways = rng.choice([-1.0, 1.0], attributes)
-    train, holdout = (draw_rows(rng, correlation, ways) for _ in range(2))
+    directions = rng.choice([-1.0, 1.0], attributes)
+    train, holdout = (draw_rows(rng, correlation, directions) for _ in range(2))
     return {
         method: analyse(
             _holdout_of(method, train, holdout, correlation, rng),

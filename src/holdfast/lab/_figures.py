@@ -90,8 +90,8 @@ def _few_colours(drawn: io.BytesIO, target: Path) -> None:
     from PIL import Image  # comes with matplotlib
 
     with Image.open(drawn) as image:
-        few = image.convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
-        few.save(target, optimize=True)
+        reduced = image.convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
+        reduced.save(target, optimize=True)
 
 
 Progress = Callable[[int, int], None]

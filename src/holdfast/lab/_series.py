@@ -123,8 +123,8 @@ def series(folder: Path, *, runs: int, progress: Progress, workers: Workers = 1)
 def _picture(sun: Sunspots, bands: dict[str, Bands], colours: Palette) -> Any:
     figure = blank(10.5, 6.8, colours)
     upper, lower = figure.subfigures(2, 1, height_ratios=(1, 1.7))
-    for part in (upper, lower):
-        part.set_facecolor(colours.paper)
+    for half in (upper, lower):
+        half.set_facecolor(colours.paper)
     _draw_sun(upper.subplots(), sun, colours)
     grid = lower.subplots(1, len(METHODS), sharey=True)
     for axes, method in zip(grid, METHODS, strict=True):

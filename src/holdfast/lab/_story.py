@@ -24,7 +24,7 @@ TRUTH = 0.5
 
 
 @dataclass(frozen=True, repr=False)
-class Told(Record):
+class AnsweredQuestion(Record):
     """A question about the stones: in words, the guard's answer, and the truth among all of them."""
 
     words: str
@@ -101,14 +101,14 @@ class Story(Record):
     population: int
     columns: int
     seed: int
-    told: tuple[Told, ...]
+    told: tuple[AnsweredQuestion, ...]
     naive: Claim
     holdout: Claim
     guard: Claim
     attacked: Claim
     left: str
     certificate: Certificate
-    plain_shares: tuple[Plain, ...] = field(repr=False)
+    plain_shares: tuple[PlainShare, ...] = field(repr=False)
     guarded_shares: tuple[Answer, ...] = field(repr=False)
 
     @property
@@ -120,8 +120,8 @@ class Story(Record):
     def held(self) -> bool:
         """Whether every interval of both guards contains its truth, as it should in 95 of 100 cases."""
         guarded = (self.guard, self.attacked)
-        return all(answered.holds for answered in self.told) and all(
-            c.holds and not c.missed for c in guarded
+        return all(question.holds for question in self.told) and all(
+            claim.holds and not claim.missed for claim in guarded
         )
 
     @property
@@ -175,27 +175,32 @@ def tell(stones: Stones, *, seed: int = 0, progress: Progress | None = None) -> 
     columns, rows = list(stones.coins), len(stones.table)
     total = len(QUESTIONS) + 2 * (len(columns) + 1)
 
-    def at(done: int) -> Callable[[int, int], None] | None:
+    def progress_from(done: int) -> Callable[[int, int], None] | None:
         return None if progress is None else lambda asked, _: progress(done + asked, total)
 
     guard = Guard(stones.table, split_seed=seed)
     answers = []
     for question in QUESTIONS:
         answers.append(
-            Told(question.words, guard.ask(question.asked), float(question.truth(stones.population)))
+            AnsweredQuestion(
+                question.words, guard.ask(question.asked), float(question.truth(stones.population))
+            )
         )
         if progress is not None:
             progress(len(answers), total)
     before = guard.spent
     guarded = sign_attack(
-        guard, columns=columns, target="expensive", on_edge=False, progress=at(len(answers))
+        guard, columns=columns, target="expensive", on_edge=False, progress=progress_from(len(answers))
     )
-    pressed = Guard(stones.table, split_seed=seed)
+    attacked_guard = Guard(stones.table, split_seed=seed)
     attacked = sign_attack(
-        pressed, columns=columns, target="expensive", progress=at(len(answers) + len(columns) + 1)
+        attacked_guard,
+        columns=columns,
+        target="expensive",
+        progress=progress_from(len(answers) + len(columns) + 1),
     )
-    shares, final = naive_sign_attack(stones)
-    once = single_holdout(stones, _explored(stones, seed))
+    plain_shares, plain_vote = naive_sign_attack(stones)
+    single = single_holdout(stones, _explored(stones, seed))
     return Story(
         rows=rows,
         population=len(stones.population),
@@ -204,17 +209,17 @@ def tell(stones: Stones, *, seed: int = 0, progress: Progress | None = None) -> 
         told=tuple(answers),
         naive=Claim(
             who="Plain averages",
-            value=final.value,
-            low=final.interval.low,
-            high=final.interval.high,
-            missed=sum(not share.interval.contains(TRUTH) for share in shares),
+            value=plain_vote.value,
+            low=plain_vote.interval.low,
+            high=plain_vote.interval.high,
+            missed=sum(not share.interval.contains(TRUTH) for share in plain_shares),
         ),
-        holdout=Claim("One holdout, used once", once.value, once.interval.low, once.interval.high),
+        holdout=Claim("One holdout, used once", single.value, single.interval.low, single.interval.high),
         guard=_claim("Holdfast", guarded, guard.spent - before),
-        attacked=_claim("Holdfast, attacked", attacked, pressed.spent),
+        attacked=_claim("Holdfast, attacked", attacked, attacked_guard.spent),
         left=guard.left.words,
         certificate=guard.certificate,
-        plain_shares=tuple(shares),
+        plain_shares=tuple(plain_shares),
         guarded_shares=guarded.answers,
     )
 
@@ -237,32 +242,34 @@ _NATS = math.log(1 / 0.05)
 
 
 @dataclass(frozen=True)
-class Plain:
+class PlainShare:
     """A share of rows with its exact 95 % interval for one question fixed in advance."""
 
     value: float
     interval: Interval
 
     @classmethod
-    def of(cls, count: int, rows: int) -> Plain:
+    def of(cls, count: int, rows: int) -> PlainShare:
         return cls(count / rows, clopper_pearson(count, rows, _NATS))
 
 
-def naive_sign_attack(stones: Stones) -> tuple[list[Plain], Plain]:
+def naive_sign_attack(stones: Stones) -> tuple[list[PlainShare], PlainShare]:
     """The questions of :func:`holdfast.audit.attacks.sign_attack`, answered by averages over every row."""
     target, coins = _columns(stones)
     rows = len(target)
     agreeing = (coins == target[:, None]).sum(axis=0)
-    return [Plain.of(int(count), rows) for count in agreeing], _vote(target, coins, _signs(target, coins))
+    return [PlainShare.of(int(count), rows) for count in agreeing], _vote(
+        target, coins, _signs(target, coins)
+    )
 
 
-def single_holdout(stones: Stones, explored: Any) -> Plain:
+def single_holdout(stones: Stones, explored: Any) -> PlainShare:
     """One untouched holdout, without a guard: the rows at the places ``explored`` turn the coins. The other
     rows, which nobody has looked at, say once how often the vote of the coins is right."""
     target, coins = _columns(stones)
-    seen = np.zeros(len(target), dtype=bool)
-    seen[explored] = True
-    return _vote(target[~seen], coins[~seen], _signs(target[seen], coins[seen]))
+    is_explored = np.zeros(len(target), dtype=bool)
+    is_explored[explored] = True
+    return _vote(target[~is_explored], coins[~is_explored], _signs(target[is_explored], coins[is_explored]))
 
 
 def _columns(stones: Stones) -> tuple[Any, Any]:
@@ -274,12 +281,12 @@ def _signs(target: Any, coins: Any) -> Any:
     return np.where((coins == target[:, None]).sum(axis=0) * 2 >= len(target), 1, -1)
 
 
-def _vote(target: Any, coins: Any, signs: Any) -> Plain:
+def _vote(target: Any, coins: Any, signs: Any) -> PlainShare:
     """How often the vote of the turned coins is right on these rows."""
     votes = (2 * coins.astype(np.int64) - 1) @ signs
     if len(signs) % 2 == 0:
         votes += (2 * coins[:, 0].astype(np.int64) - 1) * signs[0]
-    return Plain.of(int(((votes > 0) == (target == 1)).sum()), len(target))
+    return PlainShare.of(int(((votes > 0) == (target == 1)).sum()), len(target))
 
 
 MOST_COINS = 600
@@ -295,31 +302,31 @@ class DemoQuestion:
 
 
 QUESTIONS = (
-    DemoQuestion("What does a stone cost?", "mean(price, 0, 20000)", lambda all_: all_.price.mean()),
+    DemoQuestion("What does a stone cost?", "mean(price, 0, 20000)", lambda stones: stones.price.mean()),
     DemoQuestion(
         "What does the middle stone cost?",
         "quantile(price, 0.5)",
-        lambda all_: all_.price.quantile(0.5, interpolation="lower"),
+        lambda stones: stones.price.quantile(0.5, interpolation="lower"),
     ),
     DemoQuestion(
         "How many cost more than $10,000?",
         "share(price > 10000)",
-        lambda all_: (all_.price > 10_000).mean(),
+        lambda stones: (stones.price > 10_000).mean(),
     ),
     DemoQuestion(
         "How many above 1 carat have an ideal cut?",
         "share(cut = 'Ideal', where = carat > 1)",
-        lambda all_: (all_.cut[all_.carat > 1] == "Ideal").mean(),
+        lambda stones: (stones.cut[stones.carat > 1] == "Ideal").mean(),
     ),
     DemoQuestion(
         "What does a carat cost?",
         "mean(price / carat, 0, 20000, where = carat > 0)",
-        lambda all_: (all_.price / all_.carat).mean(),
+        lambda stones: (stones.price / stones.carat).mean(),
     ),
     DemoQuestion(
         "Are 3 in 10 colourless, as we guess?",
         "share(color = 'D', guess = 0.3)",
-        lambda all_: (all_.color == "D").mean(),
+        lambda stones: (stones.color == "D").mean(),
     ),
 )
 
@@ -356,7 +363,7 @@ class Stones:
             population = pd.read_parquet(path)
         drawn = population.iloc[rng.integers(0, len(population), rows)].reset_index(drop=True)
         expensive = (drawn.price > population.price.median()).astype(np.int8).rename("expensive")
-        names = tuple(f"coin_{i}" for i in range(1, columns + 1))
+        names = tuple(f"coin_{number}" for number in range(1, columns + 1))
         coins = pd.DataFrame(rng.integers(0, 2, (rows, columns), dtype=np.int8), columns=list(names))
         return cls(pd.concat([drawn, expensive, coins], axis=1), population, names)
 

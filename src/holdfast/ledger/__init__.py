@@ -8,8 +8,8 @@ Names that are imported ``as`` themselves are for other packages of Holdfast.
 
 from holdfast.ledger._book import Book
 from holdfast.ledger._copies import FORMATS as FORMATS
+from holdfast.ledger._copies import FormatStep as FormatStep
 from holdfast.ledger._copies import Migration, copy_books, load_books, migrate
-from holdfast.ledger._copies import Step as Step
 from holdfast.ledger._copies import copy_database as copy_database
 from holdfast.ledger._copies import other_tables as other_tables
 from holdfast.ledger._copies import require_whole as require_whole
@@ -20,7 +20,7 @@ from holdfast.ledger._lines import open_database as open_database
 from holdfast.ledger._places import BookHead, LineCounter, LineCounts, read_heads
 from holdfast.ledger._places import is_postgres as is_postgres
 from holdfast.ledger._places import place_of_epoch as place_of_epoch
-from holdfast.ledger._postgres import Database as Database
+from holdfast.ledger._postgres import PostgresDatabase as PostgresDatabase
 from holdfast.ledger._postgres import Unreachable as Unreachable
 from holdfast.ledger._signing import Marks as Marks
 from holdfast.ledger._signing import Receipt, SigningKey, envelope, open_envelope, seal

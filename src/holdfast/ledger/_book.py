@@ -32,9 +32,11 @@ from holdfast.ledger._signing import (
     signed,
 )
 
+# So many lines are read at a time.
 _PAGE = 5_000
-_BACK = 500
-_MOST_BACK = 20_000
+# A start looks for the questions of the last minute: so many lines at a time from the end, and so many in
+# all.
+_BACK, _MOST_BACK = 500, 20_000
 
 
 class Lines(Protocol):
@@ -292,16 +294,16 @@ class Book:
     def _last_minute(self, end: int) -> list[Event]:
         """The reservations of the last minute up to line ``end``, in order, with other lines that say when
         and by whom. At most ``_MOST_BACK`` lines are read, so a start is quick even if people ask fast."""
-        since, last = time.time() - Balance.window, max(0, end - _MOST_BACK)
+        since, first = time.time() - Balance.window, max(0, end - _MOST_BACK)
         events: list[Event] = []
-        while end > last:
-            start = max(last, end - _BACK)
+        while end > first:
+            start = max(first, end - _BACK)
             lines = islice(self.lines(start), end - start)
-            asked = [line.event() for line in lines if line.kind in ("reserve", "act")]
-            dated = [event for event in asked if "at" in event.body]
+            asking = [line.event() for line in lines if line.kind in ("reserve", "act")]
+            dated = [event for event in asking if "at" in event.body]
             recent = [event for event in dated if event.body["at"] > since]
             events = recent + events
-            end = start if len(recent) == len(dated) else last
+            end = start if len(recent) == len(dated) else first
         return events
 
     def close(self) -> None:

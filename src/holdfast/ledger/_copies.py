@@ -21,12 +21,12 @@ from typing import Any
 
 from holdfast.errors import HoldfastError
 from holdfast.ledger._book import Book
-from holdfast.ledger._lines import BookError, Entry, Event, Line, SqliteLines
+from holdfast.ledger._lines import SECRET_TABLE, BookError, Entry, Event, Line, SqliteLines
 from holdfast.ledger._places import SUFFIX, BookHead, connect, is_postgres, read_heads
+from holdfast.ledger._postgres import KEPT_TABLE, SECRETS_TABLE
 from holdfast.ledger._verify import EpochLink, export, verify
 from holdfast.records import Record
 
-_SECRET = "CREATE TABLE IF NOT EXISTS secret (value TEXT NOT NULL) STRICT"
 _PAGE = 1_000
 _TABLES = {"holdfast_events", "holdfast_secrets", "holdfast_kept"}
 
@@ -42,9 +42,12 @@ READABLE = frozenset({CURRENT})
 
 def copy_database(source: Path, target: Path) -> None:
     """Copy a SQLite file as it is at one moment, while others write to it."""
-    with closing(sqlite3.connect(source, timeout=30)) as live, closing(sqlite3.connect(target)) as copy:
-        live.backup(copy)
-        copy.execute("PRAGMA journal_mode = DELETE")  # One file, without a log beside it.
+    try:
+        with closing(sqlite3.connect(source, timeout=30)) as live, closing(sqlite3.connect(target)) as copy:
+            live.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")  # One file, without a log beside it.
+    except sqlite3.Error as error:
+        raise BookError(f"{source} cannot be copied to {target.parent}: {error}.") from None
 
 
 def copy_books(books: str | Path, folder: Path, *, names: Collection[str] | None = None) -> list[BookHead]:
@@ -84,21 +87,13 @@ def other_tables(url: str) -> list[str]:
         return sorted({name for (name,) in tables} - _TABLES)
 
 
-def require_whole(path: Path) -> None:
-    """Refuse a book whose chain or sums are wrong."""
-    with tempfile.TemporaryDirectory() as folder:
-        exported = Path(folder) / "export.jsonl"
-        book = Book(path)
-        try:
-            export(book, exported)
-        finally:
-            book.close()
-        problems = verify(exported).problems
-    if problems:
-        raise BookError(
-            f"The account book {path.name.removesuffix(SUFFIX)} is not whole: line {problems[0].line}, "
-            f"{problems[0].words}."
-        )
+def require_whole(path: Path) -> tuple[int, float]:
+    """The number of lines and the sum of the book in a file. Refuses a book whose chain or sums are wrong."""
+    book = Book(path)
+    try:
+        return _require_whole(book, path.name.removesuffix(SUFFIX))
+    finally:
+        book.close()
 
 
 def load_books(folder: Path, url: str) -> None:
@@ -147,7 +142,7 @@ def _copy_from_postgres(connection: Any, name: str, path: Path) -> None:
         lines.close()
     with closing(sqlite3.connect(path)) as database:
         for (secret,) in _rows(connection, "holdfast_secrets", "value", name):
-            database.execute(_SECRET)
+            database.execute(SECRET_TABLE)
             database.execute("INSERT INTO secret VALUES (?)", (secret,))
         database.commit()
         database.execute("PRAGMA journal_mode = DELETE")
@@ -172,16 +167,11 @@ def _load_into_postgres(connection: Any, name: str, path: Path) -> None:
         while page := lines.fetchmany(_PAGE):
             cursor.executemany(insert, [(name, *row) for row in page])
         if "secret" in tables:
-            cursor.execute(
-                "CREATE TABLE IF NOT EXISTS holdfast_secrets (book TEXT PRIMARY KEY, value TEXT NOT NULL)"
-            )
+            cursor.execute(SECRETS_TABLE)
             for (secret,) in database.execute("SELECT value FROM secret"):
                 cursor.execute("INSERT INTO holdfast_secrets VALUES (%s, %s)", (name, secret))
         if "kept" in tables:
-            cursor.execute(
-                "CREATE TABLE IF NOT EXISTS holdfast_kept (book TEXT, name TEXT, content BYTEA NOT NULL, "
-                "PRIMARY KEY (book, name))"
-            )
+            cursor.execute(KEPT_TABLE)
             for kept_name, content in database.execute("SELECT name, content FROM kept"):
                 cursor.execute("INSERT INTO holdfast_kept VALUES (%s, %s, %s)", (name, kept_name, content))
 
@@ -198,7 +188,7 @@ def _require_chain(path: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Step:
+class FormatStep:
     """How a line of a book of format ``before`` is written in the next format."""
 
     before: int
@@ -211,7 +201,7 @@ class Step:
         return self.before + 1
 
 
-STEPS: tuple[Step, ...] = ()
+STEPS: tuple[FormatStep, ...] = ()
 """The steps of this version: none, because every released version wrote the current format."""
 
 
@@ -253,7 +243,7 @@ def migrate(
     path: str | Path,
     *,
     dry_run: bool = False,
-    steps: tuple[Step, ...] = STEPS,
+    steps: tuple[FormatStep, ...] = STEPS,
     current: int = CURRENT,
     readable: frozenset[int] = READABLE,
 ) -> Migration:
@@ -278,7 +268,7 @@ def migrate(
     book = Book(place)
     try:
         before = format_of(book)
-        sums = _require_whole(book)
+        sums = _require_whole(book, book.name)
         if before > current:
             raise HoldfastError(
                 f"{place} has format {before}; this version knows formats up to {current}. Install a newer "
@@ -313,7 +303,7 @@ def migrate(
         book.close()
 
 
-def _path(steps: tuple[Step, ...], before: int, current: int) -> list[Step]:
+def _path(steps: tuple[FormatStep, ...], before: int, current: int) -> list[FormatStep]:
     by_format = {step.before: step for step in steps}
     chosen = []
     while before < current:
@@ -327,7 +317,7 @@ def _path(steps: tuple[Step, ...], before: int, current: int) -> list[Step]:
     return chosen
 
 
-def _write(book: Book, target: Path, steps: list[Step], before: int) -> None:
+def _write(book: Book, target: Path, steps: list[FormatStep], before: int) -> None:
     """The new book, line by line."""
     head, lines = "", 0
     for line in book.lines():
@@ -366,24 +356,19 @@ def _copy_beside(old: Path, new: Path) -> None:
         database.execute("PRAGMA journal_mode = DELETE")  # One file, which can be renamed.
 
 
-def _require_whole(book: Book) -> tuple[int, float]:
-    """The number of lines and the sum of a whole book. A damaged book is refused."""
+def _require_whole(book: Book, name: str) -> tuple[int, float]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "export.jsonl"
         export(book, path)
-        checked = verify(path)
-    if not checked.whole:
-        first = checked.problems[0]
-        raise BookError(f"The account book {book.name} is not whole: line {first.line}, {first.words}.")
-    return checked.lines, checked.spent
+        verification = verify(path)
+    if not verification.whole:
+        problem = verification.problems[0]
+        raise BookError(f"The account book {name} is not whole: line {problem.line}, {problem.words}.")
+    return verification.lines, verification.spent
 
 
 def _require_same(path: Path, sums: tuple[int, float]) -> None:
-    book = Book(path)
-    try:
-        migrated = _require_whole(book)
-    finally:
-        book.close()
+    migrated = require_whole(path)
     if migrated != sums:
         raise BookError(
             f"The migrated book has {migrated[0]} lines and {migrated[1]:g} spent; the old one {sums[0]} and "

@@ -52,10 +52,10 @@ class Closed(BookError):
 def closed_book(name: str, *, kept: bool = True) -> BookError:
     """The refusal of a book that was closed by its own process, and what to do."""
     if kept:
-        rest = "; its lines are kept. To continue, open a guard on the same data with the same ledger."
+        advice = "; its lines are kept. To continue, open a guard on the same data with the same ledger."
     else:
-        rest = ", and its account is gone. To keep an account after its guard is closed, give ledger=path."
-    return BookError(f"The account book {name} was closed here{rest}")
+        advice = ", and its account is gone. To keep an account after its guard is closed, give ledger=path."
+    return BookError(f"The account book {name} was closed here{advice}")
 
 
 class Entry(NamedTuple):
@@ -117,9 +117,9 @@ class Balance:
 
     ``micro_nats`` counts settled questions only. ``reserved`` counts the questions whose outcome is unknown,
     at the highest price they could have. A reservation names the person who asks in ``by``; without a name it
-    counts for "". ``recent`` has the times of each person's lines that state a time, such as reservations,
-    in the last minute in which that person asked. Checkpoints do not record it. ``learned`` is what the
-    prior of the account learned, from the last line that records it.
+    counts for "". ``recent`` has, for each person, the times of the lines of the last minute in which that
+    person asked. Checkpoints do not record it. ``learned`` is what the prior of the account learned, from the
+    last line that records it.
 
     A question that was interrupted may be read *again*, once, under its own reservation. ``interrupted``
     counts such readings.
@@ -191,11 +191,11 @@ class Balance:
             self.confirmed += not body["surprise"]
             self.learned = body.get("learned", self.learned)
         elif event.kind == "again":
-            left = self.open.get(body.get("reservation", -1))
-            if left is None or _AGAIN in left:
+            interrupted = self.open.get(body.get("reservation", -1))
+            if interrupted is None or _AGAIN in interrupted:
                 raise _unfit(event)
             taken_up = {"reader": body["reader"], "at": body["at"], _AGAIN: event.sequence}
-            self.open[body["reservation"]] = {**left, **taken_up}
+            self.open[body["reservation"]] = {**interrupted, **taken_up}
             self.interrupted += 1
         elif event.kind == "return":
             returned = self.open.pop(body.get("reservation", -1), None)
@@ -322,7 +322,8 @@ CREATE TRIGGER IF NOT EXISTS no_update BEFORE UPDATE ON events
 CREATE TRIGGER IF NOT EXISTS no_delete BEFORE DELETE ON events
     BEGIN SELECT RAISE(ABORT, 'the account book is append-only'); END;
 """
-_KEPT = "CREATE TABLE IF NOT EXISTS kept (name TEXT PRIMARY KEY, content BLOB NOT NULL) STRICT"
+SECRET_TABLE = "CREATE TABLE IF NOT EXISTS secret (value TEXT NOT NULL) STRICT"
+_KEPT_TABLE = "CREATE TABLE IF NOT EXISTS kept (name TEXT PRIMARY KEY, content BLOB NOT NULL) STRICT"
 _HAS_KEPT = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'kept'"
 _COLUMNS = "sequence, kind, subject, request, body, digest"
 _ROW = "(?, ?, ?, ?, ?, ?)"
@@ -397,7 +398,7 @@ class SqliteLines:
         """The secret of the book: made once, beside the lines."""
         with self._lock:
             try:
-                self._connection.execute("CREATE TABLE IF NOT EXISTS secret (value TEXT NOT NULL) STRICT")
+                self._connection.execute(SECRET_TABLE)
                 while (row := self._connection.execute("SELECT value FROM secret").fetchone()) is None:
                     self._connection.execute(
                         "INSERT INTO secret SELECT ? WHERE NOT EXISTS (SELECT * FROM secret)",
@@ -411,7 +412,7 @@ class SqliteLines:
         """Keep bytes in a table beside the lines."""
         with self._lock:
             try:
-                self._connection.execute(_KEPT)
+                self._connection.execute(_KEPT_TABLE)
                 self._connection.execute("INSERT OR REPLACE INTO kept VALUES (?, ?)", (name, content))
             except sqlite3.Error as error:
                 raise self._failed("written", error) from None
@@ -445,10 +446,10 @@ class SqliteLines:
             except sqlite3.Error as error:
                 raise self._failed("read", error) from None
 
-    def _failed(self, done: str, error: sqlite3.Error) -> BookError:
+    def _failed(self, action: str, error: sqlite3.Error) -> BookError:
         if self._closed:
             return closed_book(self.name, kept=self._kept)
-        return BookError(f"The account book {self.name} cannot be {done}: {error}.")
+        return BookError(f"The account book {self.name} cannot be {action}: {error}.")
 
 
 def _make_private(path: Path) -> None:

@@ -28,7 +28,7 @@ _MOST_CONNECTIONS = 8
 # without a code means that the connection is lost.
 _PASSING = ("57P01", "57P02", "57P03", "53300")
 
-_shared: dict[tuple[int, str], Database] = {}
+_shared: dict[tuple[int, str], PostgresDatabase] = {}
 _lock = Lock()
 
 _SCHEMA = """
@@ -50,8 +50,8 @@ CREATE OR REPLACE FUNCTION holdfast_append_only() RETURNS trigger LANGUAGE plpgs
 CREATE OR REPLACE TRIGGER no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON holdfast_events
     FOR EACH STATEMENT EXECUTE FUNCTION holdfast_append_only();
 """
-_SECRETS = "CREATE TABLE holdfast_secrets (book TEXT PRIMARY KEY, value TEXT NOT NULL)"
-_KEPT = (
+SECRETS_TABLE = "CREATE TABLE IF NOT EXISTS holdfast_secrets (book TEXT PRIMARY KEY, value TEXT NOT NULL)"
+KEPT_TABLE = (
     "CREATE TABLE IF NOT EXISTS holdfast_kept (book TEXT, name TEXT, content BYTEA NOT NULL, "
     "PRIMARY KEY (book, name))"
 )
@@ -66,7 +66,7 @@ class Unreachable(Exception):
     """The database did not answer within the time that we wait for it."""
 
 
-class Database:
+class PostgresDatabase:
     """One database. All its users in this process share a few connections. Each user calls :meth:`close`;
     the last call closes the connections."""
 
@@ -88,7 +88,7 @@ class Database:
         )
 
     @classmethod
-    def at(cls, address: str) -> Database:
+    def at(cls, address: str) -> PostgresDatabase:
         """The database of this address. This process connects once when it first uses the address, so a wrong
         address is refused at once."""
         with _lock:
@@ -120,7 +120,7 @@ class Database:
         has just answered. If that is lost in the middle, it is unknown whether the work was done."""
         begun = False
 
-        def heard(connection: Any) -> _Result:
+        def begin_once(connection: Any) -> _Result:
             nonlocal begun
             if begun:
                 raise Unreachable
@@ -128,7 +128,7 @@ class Database:
             begun = True
             return work(connection)
 
-        return self.run(heard)
+        return self.run(begin_once)
 
     def close(self) -> None:
         """Stop using the connections. The last user closes them."""
@@ -172,9 +172,9 @@ class PostgresLines:
         parts = urlsplit(address)
         # The URL may hold a password: messages name the database and the book only.
         self.name = f"{self._book!r} in PostgreSQL ({parts.hostname or 'local'}{parts.path})"
-        self._left = False
+        self._closed = False
         try:
-            self._database = Database.at(address)
+            self._database = PostgresDatabase.at(address)
         except MissingExtra:
             raise
         except Exception as error:
@@ -203,7 +203,7 @@ class PostgresLines:
                 return True
             try:
                 done = connection.execute(
-                    f"INSERT INTO holdfast_events SELECT * FROM (VALUES {rows}) AS said "
+                    f"INSERT INTO holdfast_events SELECT * FROM (VALUES {rows}) AS lines "
                     f"WHERE coalesce({_LAST}, '') = %s",
                     (*values, self._book, previous),
                 )
@@ -250,7 +250,7 @@ class PostgresLines:
             with connection.transaction():
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK,))
                 if connection.execute("SELECT to_regclass('holdfast_secrets')").fetchone() == (None,):
-                    connection.execute(_SECRETS)
+                    connection.execute(SECRETS_TABLE)
                 connection.execute(
                     "INSERT INTO holdfast_secrets VALUES (%s, %s) ON CONFLICT DO NOTHING",
                     (self._book, secrets.token_hex(32)),
@@ -268,7 +268,7 @@ class PostgresLines:
         def replace(connection: Any) -> None:
             with connection.transaction():
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK,))
-                connection.execute(_KEPT)
+                connection.execute(KEPT_TABLE)
                 connection.execute(
                     "INSERT INTO holdfast_kept VALUES (%s, %s, %s) "
                     "ON CONFLICT (book, name) DO UPDATE SET content = excluded.content",
@@ -292,8 +292,8 @@ class PostgresLines:
 
     def close(self) -> None:
         """Give the connections back."""
-        if not self._left:
-            self._left = True
+        if not self._closed:
+            self._closed = True
             self._database.close()
 
     def _first(self, condition: str, *values: object) -> Line | None:
@@ -312,8 +312,8 @@ class PostgresLines:
     def _cannot_open(self, error: Exception) -> BookError:
         return BookError(f"The account book {self.name} cannot be opened: {type(error).__name__}.")
 
-    def _run(self, done: str, work: Callable[[Any], _Result]) -> _Result:
-        if self._left:
+    def _run(self, action: str, work: Callable[[Any], _Result]) -> _Result:
+        if self._closed:
             raise closed_book(self.name)
         try:
             return self._database.run(work)
@@ -321,9 +321,9 @@ class PostgresLines:
             reason = "the database does not answer"
         except Exception as error:
             reason = type(error).__name__
-        if self._left:
+        if self._closed:
             raise closed_book(self.name)
-        raise BookError(f"The account book {self.name} cannot be {done}: {reason}.")
+        raise BookError(f"The account book {self.name} cannot be {action}: {reason}.")
 
 
 def split_address(url: str) -> tuple[str, str]:

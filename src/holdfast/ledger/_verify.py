@@ -13,6 +13,7 @@ by the holder of the key.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
@@ -103,28 +104,28 @@ def verify(
         receipts: Receipts that people hold for lines of this book.
     """
     text = Path(path).read_bytes()
-    checked = _Checked()
-    checked.read(text)
+    exported = _ReadExport()
+    exported.read(text)
     if public_key is not None:
         public_key_of(public_key)
-        checked.head(public_key)
+        exported.head(public_key)
     all_receipts = list(receipts)
     for receipt in all_receipts:
-        checked.receipt(receipt, public_key)
-    spent, unit = checked.spent()
+        exported.receipt(receipt, public_key)
+    spent, unit = exported.spent()
     return Verification(
-        lines=len(checked.lines),
+        lines=len(exported.lines),
         spent=spent,
-        signed=public_key is not None and "signature" not in {problem.kind for problem in checked.problems},
+        signed=public_key is not None and "signature" not in {problem.kind for problem in exported.problems},
         receipts=len(all_receipts),
-        problems=tuple(checked.problems),
-        epoch=checked.epoch,
+        problems=tuple(exported.problems),
+        epoch=exported.epoch,
         unit=unit,
     )
 
 
-class _Checked:
-    """An export as far as it can be read, and everything wrong with it."""
+class _ReadExport:
+    """An export as far as it can be read, and every problem that it has."""
 
     def __init__(self) -> None:
         self.lines: list[Line] = []
@@ -421,7 +422,8 @@ class Witness:
     """Appends checkpoints of all books of a service to one file.
 
     Guarantee: a checkpoint is on disk when :meth:`note` returns. Lines are only ever appended. A book that
-    did not grow gets no checkpoint.
+    did not change gets no checkpoint. One that was restored from an old backup gets checkpoints again from
+    there.
 
     Args:
         path: the file; it is made with mode 600.
@@ -432,49 +434,63 @@ class Witness:
     def __init__(self, path: str | Path, books: str | Path, key: SigningKey) -> None:
         self._path, self._books, self._key = Path(path), books, key
         self._lock = Lock()
-        self._seen: dict[str, int] = {}
+        self._seen: dict[str, tuple[int, str]] = {}
         if self._path.exists():
-            self._seen = {seen.book: seen.sequence for seen in read_witness(self._path)}
+            self._seen = {seen.book: (seen.sequence, seen.digest) for seen in _checkpoints(self._path)}
         else:
             os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
     def note(self) -> int:
-        """Append a checkpoint for every book that grew since the last one; returns how many."""
+        """Append a checkpoint for every book that changed since the last one; returns how many."""
         with self._lock:
-            grown = [head for head in read_heads(self._books) if head.sequence > self._seen.get(head.book, 0)]
-            if not grown:
+            changed = [
+                head
+                for head in read_heads(self._books)
+                if (head.sequence, head.digest) != self._seen.get(head.book)
+            ]
+            if not changed:
                 return 0
             at = int(time.time())
-            text = "".join(canonical(Checkpoint.sign(self._key, head, at).to_dict()) + "\n" for head in grown)
+            text = "".join(
+                canonical(Checkpoint.sign(self._key, head, at).to_dict()) + "\n" for head in changed
+            )
             descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND)
             try:
                 end = os.lseek(descriptor, 0, os.SEEK_END)
                 if end and os.pread(descriptor, 1, end - 1) != b"\n":
                     text = "\n" + text  # A crash can leave half a line. A line break keeps it apart.
-                os.write(descriptor, text.encode())
+                content = text.encode()
+                # A full disk takes a part of it without an error.
+                if os.write(descriptor, content) < len(content):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
-            self._seen |= {head.book: head.sequence for head in grown}
-            return len(grown)
+            self._seen |= {head.book: (head.sequence, head.digest) for head in changed}
+            return len(changed)
 
 
 def read_witness(path: str | Path) -> list[Checkpoint]:
     """The checkpoints in the witness file ``path``, in order. Half a last line, from a crash, is left out."""
-    checkpoints = []
-    rows = Path(path).read_text(encoding="utf-8").split("\n")
-    for number, row in enumerate(rows, start=1):
-        if not row:
-            continue
-        try:
-            checkpoints.append(Checkpoint(**json.loads(row)))
-        except (ValueError, TypeError):
-            if not row.startswith('{"book"') or row.endswith("}"):
-                raise HoldfastError(
-                    f"Line {number} of {path} is not a checkpoint of Holdfast. A witness file holds one JSON "
-                    "object a line, as `holdfast serve --witness` writes them."
-                ) from None
-    return checkpoints
+    return list(_checkpoints(Path(path)))
+
+
+def _checkpoints(path: Path) -> Iterator[Checkpoint]:
+    """The checkpoints one by one: a file of years does not fit into memory."""
+    with path.open(encoding="utf-8", newline="\n") as file:
+        for number, row in enumerate(map(str.rstrip, file), start=1):
+            if not row:
+                continue
+            try:
+                checkpoint = Checkpoint(**json.loads(row))
+            except (ValueError, TypeError):
+                if not row.startswith('{"book"') or row.endswith("}"):
+                    raise HoldfastError(
+                        f"Line {number} of {path} is not a checkpoint of Holdfast. A witness file holds one "
+                        "JSON object a line, as `holdfast serve --witness` writes them."
+                    ) from None
+            else:
+                yield checkpoint
 
 
 def check_witness(
@@ -500,8 +516,10 @@ def check_witness(
             words = f"the checkpoint of line {checkpoint.sequence} is not signed with this key"
             problems.append(Problem(checkpoint.sequence, "signature", words))
         elif checkpoint.sequence not in digests:
-            seen = f"a witness saw {checkpoint.sequence} lines at {_utc(checkpoint.time)}"
-            words = f"{seen}; the book ends at line {end}"
+            words = (
+                f"a witness saw {checkpoint.sequence} lines at {_utc(checkpoint.time)}; the book ends at "
+                f"line {end}"
+            )
             problems.append(Problem(checkpoint.sequence, "cut", words))
         elif digests[checkpoint.sequence] != checkpoint.digest:
             words = f"a witness saw another line {checkpoint.sequence} at {_utc(checkpoint.time)}"

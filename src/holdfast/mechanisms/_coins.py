@@ -29,13 +29,13 @@ from holdfast.errors import InvalidArgument
 Words = npt.NDArray[np.uint64]
 # A width of fewer steps than this times 64 uniform bits is formed from 64-bit pieces that cannot overflow.
 MOST_STEPS = 2**42 - 1
-# Draws beyond so many widths are drawn again (probability below 1e-868): noise then is less than 2^53 steps.
+# Draws beyond this many widths are drawn again (probability below 1e-868). So noise is below 2^53 steps.
 FARTHEST = 2000
 # Comparisons closer than this are settled exactly. It exceeds 2^-33, half a step of a 32-bit uniform, by far
 # more than the error of exp and log in double precision.
 _DOUBT = 2.0**-32
 _FLOAT_ERROR = 2.0**-40
-# So many draws at a time stay in the processor's cache, and long arrays need little memory.
+# This many draws at a time stay in the processor's cache, and long arrays need little memory.
 _AT_ONCE = 2**13
 
 _Booleans = npt.NDArray[np.bool_]

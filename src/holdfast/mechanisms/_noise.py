@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 import scipy
-from numpy.typing import ArrayLike
 
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
 from holdfast.mechanisms._coins import MOST_STEPS, Coins, choose_coins, rounded_noise, single_noise
 from holdfast.records import Record
-from holdfast.typing import Seed
+from holdfast.typing import NoiseKind, Numbers, Seed
 
 __all__ = ["Noise", "gaussian", "laplace"]
 
@@ -47,7 +46,7 @@ class Noise(Record):
     Noise(kind='laplace', scale=0.5, grid=4.54747e-13)
     """
 
-    kind: str
+    kind: NoiseKind
     scale: float
     grid: float
 
@@ -65,7 +64,7 @@ class Noise(Record):
         object.__setattr__(self, "grid", grid)
 
     @classmethod
-    def of(cls, kind: str, scale: float) -> Noise:
+    def of(cls, kind: NoiseKind, scale: float) -> Noise:
         """The narrowest noise on its grid with at least this scale, which is at most 2^-40 wider.
 
         The grid depends on the scale alone: it says nothing about the data.
@@ -79,7 +78,7 @@ class Noise(Record):
 
     @classmethod
     def hiding(
-        cls, kind: str, shift: float, ratio: float, *, dimensions: int = 1, resolution: int = RESOLUTION
+        cls, kind: NoiseKind, shift: float, ratio: float, *, dimensions: int = 1, resolution: int = RESOLUTION
     ) -> Noise:
         """The narrowest noise for which a move by ``shift``, rounding included, is at most ``ratio`` scales.
 
@@ -146,7 +145,13 @@ class Noise(Record):
         widths = -math.log(each) if self.kind == "laplace" else -float(scipy.special.ndtri(each / 2.0))
         return rounding.up(self.scale * widths * (1.0 + 1e-12) + self.grid)
 
-    def add(self, value: ArrayLike, *, simulation: bool = False, seed: Seed = None) -> Any:
+    @overload
+    def add(self, value: float | np.number[Any], *, simulation: bool = False, seed: Seed = None) -> float: ...
+    @overload
+    def add(self, value: Numbers, *, simulation: bool = False, seed: Seed = None) -> Floats: ...
+    def add(
+        self, value: float | np.number[Any] | Numbers, *, simulation: bool = False, seed: Seed = None
+    ) -> float | Floats:
         """The value, rounded to the grid, plus fresh noise: a float for a number, an array for an array.
 
         Args:
@@ -158,7 +163,15 @@ class Noise(Record):
         return noisy_values(checked_values(value, of=self.kind), self, coins)
 
 
-def laplace(value: ArrayLike, scale: float, *, simulation: bool = False, seed: Seed = None) -> Any:
+@overload
+def laplace(
+    value: float | np.number[Any], scale: float, *, simulation: bool = False, seed: Seed = None
+) -> float: ...
+@overload
+def laplace(value: Numbers, scale: float, *, simulation: bool = False, seed: Seed = None) -> Floats: ...
+def laplace(
+    value: float | np.number[Any] | Numbers, scale: float, *, simulation: bool = False, seed: Seed = None
+) -> float | Floats:
     """The value plus Laplace noise of at least this ``scale``, on a grid that depends on the scale alone.
 
     Guarantee: the law of ``Noise.of("laplace", scale)``, exactly (total variation below 1e-868 for each
@@ -177,7 +190,15 @@ def laplace(value: ArrayLike, scale: float, *, simulation: bool = False, seed: S
     return Noise.of("laplace", scale).add(value, simulation=simulation, seed=seed)
 
 
-def gaussian(value: ArrayLike, sd: float, *, simulation: bool = False, seed: Seed = None) -> Any:
+@overload
+def gaussian(
+    value: float | np.number[Any], sd: float, *, simulation: bool = False, seed: Seed = None
+) -> float: ...
+@overload
+def gaussian(value: Numbers, sd: float, *, simulation: bool = False, seed: Seed = None) -> Floats: ...
+def gaussian(
+    value: float | np.number[Any] | Numbers, sd: float, *, simulation: bool = False, seed: Seed = None
+) -> float | Floats:
     """The value plus Gaussian noise of at least this ``sd``, on a grid that depends on the sd alone.
 
     Guarantee: the law of ``Noise.of("gaussian", sd)``, exactly (total variation below 1e-868 for each
@@ -215,15 +236,15 @@ def checked_values(value: Any, argument: str = "value", *, of: str) -> Floats:
     return values
 
 
-def noisy_values(values: Floats, noise: Noise, coins: Coins) -> Any:
-    """Checked values, rounded to the grid, plus noise: a float if there is one without a shape."""
+def noisy_values(values: Floats, noise: Noise, coins: Coins) -> float | Floats:
+    """Checked values, rounded to the grid, plus noise: a float for a single number, else an array."""
     gaussian = noise.kind == "gaussian"
     if values.ndim == 0:
         drawn = np.array(single_noise(noise.steps, coins, gaussian=gaussian))
     else:
         drawn = rounded_noise(values.size, noise.steps, coins, gaussian=gaussian).reshape(values.shape)
-    # Values from 2^53 steps on are multiples of the grid as they stand. Both terms are exact, so their sum is
-    # the exact one rounded once: a function of it, and still a multiple of the grid.
+    # From 2^53 steps on, every floating-point value is a multiple of the grid already. Both terms are exact,
+    # so the computed sum is the exact sum, rounded once: a function of it, and a multiple of the grid.
     far = np.abs(values) >= 2.0**53 * noise.grid
     on_grid = np.where(far, values, np.rint(np.where(far, 0.0, values) / noise.grid) * noise.grid)
     noisy = on_grid + drawn * noise.grid

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from fractions import Fraction
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,8 @@ from holdfast.mechanisms._noise import WIDTHS, checked_values
 from holdfast.stability import selection_threshold
 from holdfast.typing import Seed
 
+Item = TypeVar("Item", bound=Hashable)
+
 # Noise lives on multiples of 2^-20: the bound then exceeds A by at most 2^-21.
 _STEPS_A_COUNT = 2**20
 _AT_ONCE = 2**20
@@ -30,8 +32,8 @@ _MOST_AT_ONCE = 2**20
 
 
 def select_mode(
-    items: Iterable[Any], epsilon: float, delta: float, *, simulation: bool = False, seed: Seed = None
-) -> Any:
+    items: Iterable[Item], epsilon: float, delta: float, *, simulation: bool = False, seed: Seed = None
+) -> Item | None:
     """An item that occurs almost as often as the most frequent one, or None if none occurs often enough.
 
     Guarantee: (ε, δ)-DP when one item is replaced. With A = ``stability.selection_threshold(ε, δ)``, up to
@@ -43,7 +45,7 @@ def select_mode(
     Args:
         items: The items, one for each row.
         epsilon: ε of the privacy in nats, above 0; smaller is more private, and noisier.
-        delta: δ of the privacy, in [0, 1): how likely the bound by ε may fail.
+        delta: δ of the privacy, in (0, 1): how likely the bound by ε may fail.
         simulation: Whether this is an experiment in which nothing is protected.
         seed: A seed for the noise. It needs ``simulation=True``.
 
@@ -66,7 +68,7 @@ def select_mode(
     tied = np.flatnonzero(noisy == largest)
     # The order of the items comes from the data, so a tie is broken by a coin and not by the order.
     chosen = tied[0] if len(tied) == 1 else tied[_fair_index(len(tied), coins)]
-    return list(counts)[chosen]
+    return list(counts)[int(chosen)]
 
 
 def noise_steps(epsilon: float, delta: float, steps: int) -> tuple[int, int]:
@@ -98,7 +100,7 @@ def _fair_index(size: int, coins: Coins) -> int:
     return int(chosen[0])
 
 
-def _counts(items: Any) -> Counter[Any]:
+def _counts(items: Iterable[Item]) -> Counter[Item]:
     of = "select_mode"
     if isinstance(items, (str, bytes)) or not isinstance(items, Iterable):
         raise InvalidArgument("items", "a sequence of items", "something else (not shown)", of=of)

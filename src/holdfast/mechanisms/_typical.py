@@ -21,7 +21,7 @@ from holdfast.mechanisms._noise import WIDTHS, Floats, Noise, checked_values, no
 from holdfast.records import Record
 from holdfast.stability import TwoSampleStability, TypicalStability, gaussian_delta
 from holdfast.tails import Tail
-from holdfast.typing import Seed
+from holdfast.typing import BoundForm, NoiseKind, Seed
 
 _Output = TypeVar("_Output")
 
@@ -121,7 +121,7 @@ def typical_gaussian(
     eta: float,
     tau: float,
     nu: float,
-    method: str = "sharp",
+    method: BoundForm = "sharp",
     *,
     form: str = "oracle",
     simulation: bool = False,
@@ -169,7 +169,7 @@ def typical_gaussian(
 
 def _released(
     value: Any,
-    kind: str,
+    kind: NoiseKind,
     shift: float,
     ratio: float,
     stability: TypicalStability | TwoSampleStability,
@@ -253,7 +253,7 @@ class AdaptiveSession:
         step: TypicalStability,
         *,
         slack: float,
-        method: str = "sharp",
+        method: BoundForm = "sharp",
         simulation: bool = False,
         seed: Seed = None,
     ) -> None:

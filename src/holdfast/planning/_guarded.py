@@ -44,6 +44,7 @@ from holdfast.planning._noise import parameters_of
 from holdfast.records import Record
 from holdfast.strategies import TRAINING_SHARES
 from holdfast.tails import Tail
+from holdfast.typing import PromiseKind
 
 Floats = npt.NDArray[np.float64]
 
@@ -75,7 +76,7 @@ class Code(Method):
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
-        self._known: dict[tuple[int, float], Parts] = {}
+        self._parts_by_size: dict[tuple[int, float], Parts] = {}
 
     def share(self, queries: int) -> float:
         """The share of the rows that is set aside."""
@@ -123,14 +124,14 @@ class Code(Method):
 
     def _parts(self, rows: int, queries: int) -> Parts:
         share = self.share(queries)
-        if (rows, share) not in self._known:
-            self._known[rows, share] = self._split(rows, share)
-        return self._known[rows, share]
+        if (rows, share) not in self._parts_by_size:
+            self._parts_by_size[rows, share] = self._split(rows, share)
+        return self._parts_by_size[rows, share]
 
     def _split(self, rows: int, share: float) -> Parts:
         split = self.setting.rows(rows).planned_split(share, self.setting.beta)
-        kept = split.protected_model
-        return Parts(kept.n, split.training, kept.mean_tail(0.0, 1.0), split.bias)
+        protected_model = split.protected_model
+        return Parts(protected_model.n, split.training, protected_model.mean_tail(0.0, 1.0), split.bias)
 
     def at(self, rows: int, queries: int) -> CertifiedError:
         """The half-width that is promised for the stated surprises, else the one to expect."""
@@ -204,7 +205,9 @@ def place_price(distance: Floats) -> Floats:
     return result
 
 
-def promised_width(tail: Tail, k: int, beta: float, surprises: int, *, promise: str = "all") -> CodeWidth:
+def promised_width(
+    tail: Tail, k: int, beta: float, surprises: int, *, promise: PromiseKind = "all"
+) -> CodeWidth:
     """The half-width that no one of k answers exceeds, while at most ``surprises`` of them surprise.
 
     Guarantee: of the width, for means of values in [0, 1], by the guard's own prices with every surprise as
@@ -217,12 +220,12 @@ def promised_width(tail: Tail, k: int, beta: float, surprises: int, *, promise: 
     """
     most = k - 1
     stated = min(surprises, most)
-    rooms = {stated, *(count for count in ROOMS if stated < count <= most)}
-    widths = (_width_for(tail, k, beta, room, promise) for room in sorted(rooms))
+    allowed_counts = {stated, *(count for count in ROOMS if stated < count <= most)}
+    widths = (_width_for(tail, k, beta, allowed, promise) for allowed in sorted(allowed_counts))
     return min(widths, key=lambda width: width.error)
 
 
-def _width_for(tail: Tail, k: int, beta: float, room: int, promise: str) -> CodeWidth:
+def _width_for(tail: Tail, k: int, beta: float, room: int, promise: PromiseKind) -> CodeWidth:
     """The narrowest k-th answer with room for this many surprises."""
     base = _base(k, k, beta, promise) - math.log(COUNTING_WEIGHT) + forgetting_price(k)
     half_cells = guess_deviation(tail, base) * honest_deviations(k, beta, room) * _WIDER
@@ -254,7 +257,7 @@ def expected_width(
     beta: float,
     *,
     rows_a_training_row: float = 1.0,
-    promise: str = "all",
+    promise: PromiseKind = "all",
     expecting: bool = True,
 ) -> CodeWidth:
     """The half-width to be expected of the k-th answer where guesses come from a training part that has one
@@ -268,28 +271,28 @@ def expected_width(
     places = np.unique(
         np.concatenate([np.arange(1, min(k, _ONE_BY_ONE) + 1), np.geomspace(1, k, _PLACES).round()])
     ).astype(int)
-    spent, widths, last = 0.0, [], (0.0, 0.0)
+    spent, widths, last_cell_and_nats = 0.0, [], (0.0, 0.0)
     for place, following in zip(places, [*places[1:], k + 1], strict=True):
-        here = replace(account, steps=int(place) - 1, micro_nats=math.ceil(spent * MICRO))
-        nats = here.nats() + (_LEARNING if place > 1 else 0.0)
+        account_then = replace(account, steps=int(place) - 1, micro_nats=math.ceil(spent * MICRO))
+        nats = account_then.nats() + (_LEARNING if place > 1 else 0.0)
         radius = tail.radius_at(nats)
         deviation = guess_deviation(tail, nats, rows_a_training_row)
-        half_cell = best_half_cell(here, deviation, radius)
+        half_cell = best_half_cell(account_then, deviation, radius)
         widths.append(half_cell + radius)
-        last = half_cell, nats
+        last_cell_and_nats = half_cell, nats
         spent += (following - place) * cell_entropy(half_cell / deviation)
     return CodeWidth(
         k=k,
         beta=beta,
         error=rounding.up(widths[-1]),
-        half_cell=last[0],
-        nats=rounding.up(last[1]),
-        surprises=float(k * special.erfc(last[0] / (math.sqrt(2.0) * deviation))),
+        half_cell=last_cell_and_nats[0],
+        nats=rounding.up(last_cell_and_nats[1]),
+        surprises=float(k * special.erfc(last_cell_and_nats[0] / (math.sqrt(2.0) * deviation))),
         mean=float(np.average(widths, weights=np.diff([*places, k + 1]))),
     )
 
 
-def _base(step: int, expect: int, beta: float, promise: str) -> float:
+def _base(step: int, expect: int, beta: float, promise: PromiseKind) -> float:
     """ln(1/δ) of the question at this step, before anything is spent."""
     return -math.log(beta) + Weights(promise, float(expect)).nats(step)
 

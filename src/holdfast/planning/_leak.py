@@ -100,8 +100,8 @@ def leak(queries: float, digits: float, rows: float, *, confidence: float = 0.95
     rows was seen (not checkable).
     Reference: description length (Kraft's inequality and Hoeffding); ``docs/theory/planning.md``.
 
-    >>> found = leak(500, 4, 20_000)
-    >>> round(found.nats), round(found.score, 3), found.rounded.cells
+    >>> leaked = leak(500, 4, 20_000)
+    >>> round(leaked.nats), round(leaked.score, 3), leaked.rounded.cells
     (4605, 0.339, 15)
     """
     of = "leak"
@@ -128,8 +128,8 @@ def leak(queries: float, digits: float, rows: float, *, confidence: float = 0.95
         if_fixed=_half_width(fixed, rows, resolution),
         rounded=best_rounding(queries, rows, beta),
         by_digits={
-            d: _half_width(fixed + (queries - 1) * math.log(10**d + 1), rows, 0.5 * 10.0**-d)
-            for d in range(1, max(digits, 1) + 1)
+            count: _half_width(fixed + (queries - 1) * math.log(10**count + 1), rows, 0.5 * 10.0**-count)
+            for count in range(1, max(digits, 1) + 1)
         },
         with_noise=min(1.0, TransferGaussian(setting).at(rows, queries).error),
         with_guard=min(1.0, Code(setting).at(rows, queries).error),

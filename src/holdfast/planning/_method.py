@@ -8,11 +8,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 from holdfast import search
 from holdfast.dependence import Dependence, Independent
 from holdfast.tails import BoundedDifferences, SubGaussian, Tail
+from holdfast.typing import PromiseKind
 
 MOST_QUERIES = 10**9
 MOST_ROWS = 10**15
@@ -39,7 +40,7 @@ class Setting:
     model: Dependence | None
     beta: float
     surprises: int | None
-    promise: str = "all"
+    promise: PromiseKind = "all"
     tails: dict[int, Tail] = field(default_factory=dict, compare=False)
 
     @property
@@ -82,7 +83,9 @@ class Setting:
         return (*stated, _BOUNDED if self.bounded else _OF_THE_ROWS, _ONLY_ANSWERS)
 
 
-MEANS, FILTERED, QUANTILES, CUSTOM = KINDS = ("means", "filtered", "quantiles", "custom")
+QuestionKind = Literal["means", "filtered", "quantiles", "custom"]
+KINDS: tuple[QuestionKind, ...] = get_args(QuestionKind)
+MEANS, FILTERED, QUANTILES, CUSTOM = KINDS
 """Kinds of questions: means and shares of all rows; the same among rows that pass a filter; quantiles; and
 statistics of one's own with a declared tail. Errors are certified for the first kind."""
 

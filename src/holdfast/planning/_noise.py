@@ -222,12 +222,15 @@ class SplitMethod(Method):
         if not room > 0.0:
             return None
         nats = math.log(2.0 * queries) - math.log(self.setting.beta)
-        each = max(1, math.floor(nats / (2.0 * room * room)))
+        rows_each = max(1, math.floor(nats / (2.0 * room * room)))
         # Rounding can make it a little too small, and never by half.
-        each = search.whole_edge(
-            lambda each: self.at(each * queries, queries).error <= error, 2 * each + 1, each - 1, guess=each
+        rows_each = search.whole_edge(
+            lambda rows_each: self.at(rows_each * queries, queries).error <= error,
+            2 * rows_each + 1,
+            rows_each - 1,
+            guess=rows_each,
         )
-        return each * queries
+        return rows_each * queries
 
 
 class Naive(Method):

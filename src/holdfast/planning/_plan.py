@@ -7,7 +7,7 @@ from __future__ import annotations
 import html
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,11 +25,17 @@ from holdfast.planning._method import (
     QUANTILES,
     CertifiedError,
     Method,
+    QuestionKind,
     Setting,
 )
 from holdfast.planning._noise import Naive, SplitMethod, TypicalGaussian, TypicalLaplace
 from holdfast.planning._reuse import ReusableHoldoutMethod, TransferGaussian
 from holdfast.records import Record, framed_html, html_table, plain
+from holdfast.typing import MethodName, PromiseKind
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 METHODS: tuple[type[Method], ...] = (
     SplitMethod,
@@ -45,7 +51,7 @@ METHODS: tuple[type[Method], ...] = (
 _NOISY = {method.name for method in METHODS if method.noisy}
 _CALIBRATED = (TypicalLaplace.name, TypicalGaussian.name)
 _NOTE = "For filtered questions and statistics of your own; grid-code is narrower for the rest."
-_IN_WORDS = {
+_IN_WORDS: dict[str, str] = {
     MEANS: "means and shares of all rows",
     FILTERED: "filtered questions",
     QUANTILES: "quantiles",
@@ -111,16 +117,16 @@ class PlanEntry(Record):
         return {name: _finite(value) for name, value in super().to_dict().items()}
 
 
-def _count(number: int | None, what: str) -> str:
+def _count(number: int | None, thing: str) -> str:
     """A number of things in words."""
     if number is None:
-        return f"no number of {what}s is known to be enough"
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+        return f"no number of {thing}s is known to be enough"
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def _finite(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
+        return {key: _finite(entry) for key, entry in value.items()}
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -149,17 +155,20 @@ class Plan(Record):
         nothing that was not stated."""
         return self.table[0]
 
-    def method(self, name: str) -> PlanEntry:
+    def method(self, name: MethodName) -> PlanEntry:
         """The entry of a method by its name.
 
         Args:
             name: The name of the method, for example "code" or "split".
         """
+        return self._named(name)
+
+    def _named(self, name: str) -> PlanEntry:
         names = tuple(entry.name for entry in self.table)
         checks.choice(name, "name", names, of="Plan.method")
         return self.table[names.index(name)]
 
-    def best_for(self, kind: str) -> PlanEntry | None:
+    def best_for(self, kind: QuestionKind) -> PlanEntry | None:
         """The best method that answers a kind of questions: "means" (and shares, of all rows), "filtered",
         "quantiles", or "custom" (a statistic of your own with a declared tail); None if no valid one does.
 
@@ -181,7 +190,7 @@ class Plan(Record):
         """An entry as a line of a table: name, error, rows, queries, remark.
 
         Args:
-            entry: One of ``entries``.
+            entry: One of the entries of :attr:`table`.
         """
         rows = "—" if entry.rows is None else f"{entry.rows:,}"
         queries = f"{entry.queries:,}" if entry.queries else "none"
@@ -202,12 +211,12 @@ class Plan(Record):
     def other_questions(self) -> str:
         """A sentence about the kinds of questions that the best method does not answer; empty if there is
         nothing to say."""
-        others = {kind: self.best_for(kind) for kind in KINDS if kind not in self.best.answers}
-        advice = [f"{entry.name} for {_IN_WORDS[kind]}" for kind, entry in others.items() if entry]
+        best_by_kind = {kind: self.best_for(kind) for kind in KINDS if kind not in self.best.answers}
+        advice = [f"{entry.name} for {_IN_WORDS[kind]}" for kind, entry in best_by_kind.items() if entry]
         if not advice:
             return ""
         kinds = " and ".join(_IN_WORDS[kind] for kind in self.best.answers)
-        code = self.method(Code.name)
+        code = self._named(Code.name)
         any_number = "; code answers every kind, for any number of questions" if code.valid else ""
         return f"{self.best.name} answers {kinds}. Take {', '.join(advice)}{any_number}."
 
@@ -229,10 +238,10 @@ class Plan(Record):
         heads = ("method", "error", "rows", "questions", "remark")
         rows = []
         for entry in self.table:
-            name, *others = map(html.escape, self.cells(entry))
-            rows.append([f"<b>{name}</b>" if entry is self.best else name, *others])
-        other = f"<p>{html.escape(self.other_questions())}</p>" if self.other_questions() else ""
-        return framed_html(html_table(heads, rows, caption=self.headline()), other)
+            name, *cells = map(html.escape, self.cells(entry))
+            rows.append([f"<b>{name}</b>" if entry is self.best else name, *cells])
+        other_questions = f"<p>{html.escape(self.other_questions())}</p>" if self.other_questions() else ""
+        return framed_html(html_table(heads, rows, caption=self.headline()), other_questions)
 
 
 def plan(
@@ -243,7 +252,7 @@ def plan(
     rows: float | None = None,
     dependence: Dependence | None = None,
     surprises: float | None = None,
-    promise: str = "all",
+    promise: PromiseKind = "all",
 ) -> Plan:
     """Every method for the same promise: k adaptive answers, all within ``error``, with ``confidence``.
 
@@ -354,10 +363,10 @@ def _noted(entries: list[PlanEntry]) -> list[PlanEntry]:
     ]
 
 
-def _wider(entry: PlanEntry, other: PlanEntry) -> bool:
+def _wider(entry: PlanEntry, cells_entry: PlanEntry) -> bool:
     """Whether an entry promises less than another: a larger error, more rows, or fewer questions."""
-    rows, others = (math.inf if option.rows is None else option.rows for option in (entry, other))
-    return (entry.error, rows, -entry.queries) > (other.error, others, -other.queries)
+    rows, cells_rows = (math.inf if option.rows is None else option.rows for option in (entry, cells_entry))
+    return (entry.error, rows, -entry.queries) > (cells_entry.error, cells_rows, -cells_entry.queries)
 
 
 def _rank(entry: PlanEntry, solved_for: str) -> tuple[bool, bool, bool, float, bool, float]:
@@ -372,7 +381,7 @@ def _rank(entry: PlanEntry, solved_for: str) -> tuple[bool, bool, bool, float, b
     return not entry.recommendable, not entry.valid, naive, alike, entry.name in _NOISY, worth
 
 
-def plot_plan(plan: Plan) -> Any:
+def plot_plan(plan: Plan) -> Figure:
     """A matplotlib figure: each method's error against the number of questions at the plan's rows, or, where
     only an error was given, the rows it needs.
 
@@ -387,23 +396,25 @@ def plot_plan(plan: Plan) -> Any:
         raise MissingExtra("plots", what="A picture of a plan") from None
     figure = Figure(figsize=(9, 5.5), layout="constrained")
     axes = figure.subplots()
-    last = min(MOST_QUERIES, max(100, 10 * plan.queries))
-    asked = np.unique(np.round(np.geomspace(1, last, _POINTS)).astype(int))
+    last_count = min(MOST_QUERIES, max(100, 10 * plan.queries))
+    question_counts = np.unique(np.round(np.geomspace(1, last_count, _POINTS)).astype(int))
     labels: list[tuple[float, str, str]] = []
     for kind, colour in _COLOURS.items():
-        heights = np.array([_height(kind(plan.setting), plan, int(k)) for k in asked])
+        heights = np.array([_height(kind(plan.setting), plan, int(count)) for count in question_counts])
         shown = np.isfinite(heights)
         if not shown.any():
             continue
-        entry = plan.method(kind.name)
+        entry = plan._named(kind.name)
         style = "-" if entry.recommendable else "--"
-        axes.plot(asked[shown], heights[shown], style, color=colour, lw=2.2 if entry is plan.best else 1.4)
+        axes.plot(
+            question_counts[shown], heights[shown], style, color=colour, lw=2.2 if entry is plan.best else 1.4
+        )
         labels.append((float(heights[shown][-1]), kind.name, colour))
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.set_xlim(1, last)
+    axes.set_xlim(1, last_count)
     _frame(axes, plan)
-    _name_lines(axes, labels, last)
+    _name_lines(axes, labels, last_count)
     return figure
 
 
@@ -442,7 +453,7 @@ def _frame(axes: Any, plan: Plan) -> None:
         axes.axhline(plan.error, color="#444444", lw=0.8, ls=":")
 
 
-def _name_lines(axes: Any, labels: list[tuple[float, str, str]], last: float) -> None:
+def _name_lines(axes: Any, labels: list[tuple[float, str, str]], right_end: float) -> None:
     """Names at the right end of the lines, moved apart where they would cover each other."""
     low, high = (math.log(end) for end in axes.get_ylim())
     step = (high - low) / 24.0
@@ -450,12 +461,14 @@ def _name_lines(axes: Any, labels: list[tuple[float, str, str]], last: float) ->
     for height, _, _ in sorted(labels):
         places.append(max(math.log(height), places[-1] + step if places else low))
     ceiling = high
-    for i in reversed(range(len(places))):
-        ceiling = places[i] = min(places[i], ceiling - step / 2.0 if i == len(places) - 1 else ceiling - step)
+    for line in reversed(range(len(places))):
+        ceiling = places[line] = min(
+            places[line], ceiling - step / 2.0 if line == len(places) - 1 else ceiling - step
+        )
     for place, (_, name, colour) in zip(places, sorted(labels), strict=True):
         axes.annotate(
             name,
-            (last, math.exp(place)),
+            (right_end, math.exp(place)),
             xytext=(6, 0),
             textcoords="offset points",
             va="center",

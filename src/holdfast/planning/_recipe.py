@@ -194,7 +194,7 @@ def recipe(
     certainty = -math.log1p(-confidence)
     interval = at_nats(rounding.up(nats + certainty))
 
-    def limit(holds: Callable[[intervals.Interval], bool], half_width: float | None) -> RecipeLimit:
+    def limit_of(holds: Callable[[intervals.Interval], bool], half_width: float | None) -> RecipeLimit:
         most = _most_nats(lambda extra: holds(at_nats(extra + certainty)))
         if half_width is None:
             end = at_nats(certainty + (most or 0.0))
@@ -214,8 +214,8 @@ def recipe(
         nats=nats,
         low=interval.low,
         high=interval.high,
-        limits=tuple(limit(_narrow(width), width) for width in _HALF_WIDTHS),
-        nothing=limit(lambda end: not end.low <= baseline <= end.high, None),
+        limits=tuple(limit_of(_narrow(width), width) for width in _HALF_WIDTHS),
+        nothing=limit_of(lambda end: not end.low <= baseline <= end.high, None),
         assumptions=_assumptions(compressor, binary=binary, choices=choices),
     )
 
@@ -230,9 +230,9 @@ def _read(file: bytes | str | os.PathLike[str] | None) -> bytes:
     else:
         raise InvalidArgument("file", "a path, or the content as bytes", file, of=_OF)
     if not 1 <= len(content) <= _MOST_BYTES:
-        wanted = f"a recipe of 1 to {_MOST_BYTES:,} bytes"
+        expected = f"a recipe of 1 to {_MOST_BYTES:,} bytes"
         got = f"{len(content)} bytes" if not content else f"more than {_MOST_BYTES:,} bytes"
-        raise InvalidArgument("file", wanted, got, of=_OF)
+        raise InvalidArgument("file", expected, got, of=_OF)
     return content
 
 
@@ -291,18 +291,18 @@ def _interval(
         least, most = max(0.0, score - radius), min(1.0, score + radius)
         return lambda nats: intervals.kl(least, rows, nats, most=most)
     slack = 1e-15 * rows + 1e-9
-    first = max(0, math.ceil((score - radius) * rows - slack))
-    last = min(rows, math.floor((score + radius) * rows + slack))
-    if first > last:
+    fewest = max(0, math.ceil((score - radius) * rows - slack))
+    most_right = min(rows, math.floor((score + radius) * rows + slack))
+    if fewest > most_right:
         below, above = math.floor(score * rows), math.ceil(score * rows)
         rounded = "" if digits is None else f" rounded to {digits} digits"
-        wanted = (
+        expected = (
             f"a number of rows divided by {rows:,}{rounded}, because every row scores 0 or 1. The nearest "
             f"are {below:,}/{rows:,} = {below / rows:.6g} and {above:,}/{rows:,} = {above / rows:.6g}. If "
             "the score was rounded, give digits; if rows score fractions, say binary=False (--fractions)"
         )
-        raise InvalidArgument("score", wanted, score, of=_OF)
-    return lambda nats: intervals.clopper_pearson(first, rows, nats, most=last)
+        raise InvalidArgument("score", expected, score, of=_OF)
+    return lambda nats: intervals.clopper_pearson(fewest, rows, nats, most=most_right)
 
 
 def _assumptions(compressor: str, *, binary: bool, choices: int | None) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ from holdfast.planning._method import (
 from holdfast.planning._noise import parameters_of
 from holdfast.stability import TransferError, transfer_error
 from holdfast.strategies import transfer_noise
+from holdfast.typing import BoundForm
 
 _C = 0.5
 _SMALLEST = 1e-6
@@ -33,7 +35,7 @@ class ReusableHoldoutMethod(Method):
     """Answers from a training part while the holdout agrees up to a noisy threshold (BDP Theorem 2)."""
 
     name = "reusable-holdout"
-    route = "sharp"
+    route: BoundForm = "sharp"
 
     def reason(self) -> str:
         """Privacy must survive the dependence, and answers must lie in [0, 1]."""
@@ -139,7 +141,7 @@ class PrintedHoldout(ReusableHoldoutMethod):
     """BDP Theorem 2 as printed, with (1−c)τ/4 and β/2m substituted in n_#."""
 
     name = "reusable-holdout (BDP Theorem 2)"
-    route = "paper"
+    route: BoundForm = "paper"
 
     own_assumptions = ("The mean of the rows deviates as if they were independent.",)
 
@@ -165,13 +167,13 @@ class PrintedHoldout(ReusableHoldoutMethod):
 
 
 @lru_cache(maxsize=4096)
-def _error(rows: int, queries: int, beta: float, method: str) -> TransferError:
+def _error(rows: int, queries: int, beta: float, method: Literal["information", "jung"]) -> TransferError:
     return transfer_error(rows, queries, beta, method=method)
 
 
 class _Transfer(Method):
     own_assumptions = ("Fresh Gaussian noise on every answer; the number of questions is fixed.",)
-    route: str
+    route: Literal["information", "jung"]
     answers = (MEANS, FILTERED)
     noisy = True
 
@@ -259,8 +261,8 @@ class TransferGaussian(_Transfer):
         rows = Information(self.setting).rows_for(error, queries)
         if self.reason() or (rows and _jung_estimate(rows, queries, self.setting.beta) > 1.01 * error):
             return rows
-        others = Jung(self.setting).rows_for(error, queries)
-        return rows if others is None else others if rows is None else min(rows, others)
+        rows_by_privacy = Jung(self.setting).rows_for(error, queries)
+        return min((count for count in (rows, rows_by_privacy) if count is not None), default=None)
 
     def queries_for(self, error: float, rows: int) -> int:
         """The more of the two; privacy is asked only where it may allow more."""

@@ -21,7 +21,7 @@ from holdfast.queries._nodes import (
     LARGEST_EXACT,
     PARTS,
     Call,
-    Column,
+    ColumnNode,
     Literal,
     Node,
     Parameter,
@@ -103,7 +103,7 @@ class Compiler:
     def _may_be_nan(self, node: Node) -> bool:
         """Whether the compiled node can be NaN (it is null for every argument that an operation is not
         defined for)."""
-        if isinstance(node, Column):
+        if isinstance(node, ColumnNode):
             return self._columns[node.name].nan
         if isinstance(node, Literal) or node.op in ("least", "greatest", "length", "ln", "sqrt", "power"):
             return False
@@ -126,7 +126,7 @@ class Compiler:
         return first and second
 
     def _compile(self, node: Node) -> Any:
-        if isinstance(node, Column):
+        if isinstance(node, ColumnNode):
             return self._column(node.name)
         if isinstance(node, Literal):
             return self._literal(node)
@@ -188,8 +188,8 @@ class Compiler:
         """The comparison of a column of ordered categories with one of them: whether its value is one of the
         categories on that side."""
         left, right = args
-        column, literal = (left, right) if isinstance(left, Column) else (right, left)
-        assert isinstance(column, Column)
+        column, literal = (left, right) if isinstance(left, ColumnNode) else (right, left)
+        assert isinstance(column, ColumnNode)
         assert isinstance(literal, Literal)
         place, compare = order.index(str(literal.value)), COMPARISONS[op]
         chosen = [
@@ -221,13 +221,13 @@ class Compiler:
         Against a whole number below 2^53 in absolute value the comparison says the same as with floats,
         whatever the column holds; so it does between columns of at most 32 bits.
         """
-        if not (isinstance(subject, Column) and self._columns[subject.name].whole):
+        if not (isinstance(subject, ColumnNode) and self._columns[subject.name].whole):
             return False
         narrow = self._is_narrow(subject)
         return all(_is_exact(other) or (narrow and self._is_narrow(other)) for other in others)
 
     def _is_narrow(self, node: Node) -> bool:
-        column = self._columns[node.name] if isinstance(node, Column) else None
+        column = self._columns[node.name] if isinstance(node, ColumnNode) else None
         return column is not None and column.whole and column.limits[1] < LARGEST_EXACT
 
     def _whole(self, node: Node) -> Any:
@@ -235,12 +235,12 @@ class Compiler:
             return engines.number(engines.parameter_name(node.place), whole=True)
         if isinstance(node, Literal) and isinstance(node.value, float):
             return self._ibis.literal(int(node.value))
-        return self.table[node.name] if isinstance(node, Column) else self._compile(node)
+        return self.table[node.name] if isinstance(node, ColumnNode) else self._compile(node)
 
     def _moment(self, node: Node) -> Any:
         if isinstance(node, Literal):
             return self._dialect.constant_moment(moment_of(str(node.value)))
-        assert isinstance(node, Column)
+        assert isinstance(node, ColumnNode)
         return self._dialect.moment(self.table[node.name], self._columns[node.name].storage)
 
     def _not(self, arg: Node) -> Any:
@@ -344,7 +344,7 @@ class Compiler:
         if kind == "boolean":
             value = self._argument(arg)
             return self._ibis.cases((value, "true"), (~value, "false"))
-        assert isinstance(arg, Column)
+        assert isinstance(arg, ColumnNode)
         return self.table[arg.name].cast("string")
 
     def _as_boolean(self, arg: Node) -> Any:

@@ -20,7 +20,17 @@ from typing import Any, TypeAlias
 from holdfast import engines
 from holdfast.errors import QueryRejected
 from holdfast.queries._kinds import CONDITIONS
-from holdfast.queries._nodes import Call, Column, Literal, Node, canonical, is_float, number, text_of, walk
+from holdfast.queries._nodes import (
+    Call,
+    ColumnNode,
+    Literal,
+    Node,
+    canonical,
+    is_float,
+    number,
+    text_of,
+    walk,
+)
 from holdfast.queries._reader import (
     MOST_CHARACTERS,
     read_nodes,
@@ -212,12 +222,12 @@ class Expression:
     @property
     def columns(self) -> frozenset[str]:
         """The names of the columns that the expression reads."""
-        return frozenset(node.name for node in walk(self.node) if isinstance(node, Column))
+        return frozenset(node.name for node in walk(self.node) if isinstance(node, ColumnNode))
 
     @property
     def column(self) -> str | None:
         """The name of the column, if the expression is only a column; otherwise None."""
-        return self.node.name if isinstance(self.node, Column) else None
+        return self.node.name if isinstance(self.node, ColumnNode) else None
 
     @property
     def is_condition(self) -> bool:

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 
 from holdfast import engines
 from holdfast.errors import QueryRejected
-from holdfast.queries._nodes import PARTS, Call, Column, Literal, Node, text_of
+from holdfast.queries._nodes import PARTS, Call, ColumnNode, Literal, Node, text_of
 
 __all__ = [
     "CONDITIONS",
@@ -91,7 +91,7 @@ Limits = tuple[float, float]
 
 def kind_of(node: Node, columns: Columns) -> str:
     """The kind of a checked expression's value."""
-    if isinstance(node, Column):
+    if isinstance(node, ColumnNode):
         return columns[node.name].kind
     if isinstance(node, Literal):
         return node.kind
@@ -106,7 +106,7 @@ def kind_of(node: Node, columns: Columns) -> str:
 
 def is_whole(node: Node, columns: Columns) -> bool:
     """Whether the value is a whole number by type, so that turning it into an integer changes nothing."""
-    if isinstance(node, Column):
+    if isinstance(node, ColumnNode):
         return columns[node.name].whole
     if isinstance(node, Literal):
         return isinstance(node.value, float) and node.value.is_integer()
@@ -120,7 +120,7 @@ def _results(case: Call) -> tuple[Node, ...]:
 def check_kinds(node: Node, columns: Columns) -> str:
     """Return the kind of ``node``; raise :class:`QueryRejected` for an unknown column or a kind that does not
     fit."""
-    if isinstance(node, Column):
+    if isinstance(node, ColumnNode):
         return _known(node.name, columns)
     if isinstance(node, Literal):
         return node.kind
@@ -168,7 +168,7 @@ def misfit(node: Node, inside: Node, kind: str, wanted: str, columns: Columns) -
     instead."""
     written = text_of(node)
     where = "" if node == inside else f" in {text_of(inside)!r}"
-    name = f"Column {written!r}" if isinstance(node, Column) else repr(written)
+    name = f"Column {written!r}" if isinstance(node, ColumnNode) else repr(written)
     if kind == "other":
         return QueryRejected(
             f"{name} has a type that Holdfast cannot compute with, such as a duration or a list, and "
@@ -186,7 +186,7 @@ def misfit(node: Node, inside: Node, kind: str, wanted: str, columns: Columns) -
 
 def _in_words(node: Node, kind: str, columns: Columns) -> str:
     """What ``node`` is, in words. For a column of dates, the words name its type."""
-    if kind == "date" and isinstance(node, Column):
+    if kind == "date" and isinstance(node, ColumnNode):
         column = columns[node.name]
         if column.zoned:
             return "a timezone-aware timestamp (read in UTC)"
@@ -228,7 +228,7 @@ def order_in(node: Call, columns: Columns) -> tuple[str, ...] | None:
 
 def _order(node: Node, columns: Columns) -> tuple[str, ...] | None:
     """The order of the categories that an expression takes its values from."""
-    if isinstance(node, Column):
+    if isinstance(node, ColumnNode):
         return columns[node.name].order
     if isinstance(node, Call) and node.op in ("case", "coalesce"):
         values = _results(node) if node.op == "case" else node.args
@@ -242,7 +242,7 @@ def _check_order(node: Call, columns: Columns) -> None:
     order = order_in(node, columns)
     if order is None:
         return
-    column = next((arg for arg in node.args if isinstance(arg, Column)), None)
+    column = next((arg for arg in node.args if isinstance(arg, ColumnNode)), None)
     literal = next((arg for arg in node.args if isinstance(arg, Literal)), None)
     if column is None or literal is None:
         raise QueryRejected(
@@ -271,7 +271,7 @@ def moment_of(text: str) -> datetime:
 def _check_zones(node: Call, columns: Columns) -> None:
     """Refuse comparisons of times with a zone, which are in UTC, and times without one: their time in UTC is
     unknown."""
-    dates = {columns[arg.name].zoned: arg.name for arg in node.args if isinstance(arg, Column)}
+    dates = {columns[arg.name].zoned: arg.name for arg in node.args if isinstance(arg, ColumnNode)}
     if len(dates) > 1:
         raise QueryRejected(
             f"{dates[True]!r} has a time zone and {dates[False]!r} has none, so {text_of(node)!r} has no "
@@ -287,7 +287,7 @@ def _check_date(text: str, node: Call, columns: Columns) -> None:
         raise QueryRejected(
             f"{text!r} in {text_of(node)!r} is not a date; write it like '2020-01-31'."
         ) from None
-    zoned = any(isinstance(arg, Column) and columns[arg.name].zoned for arg in node.args)
+    zoned = any(isinstance(arg, ColumnNode) and columns[arg.name].zoned for arg in node.args)
     if zone is not None and not zoned:
         raise QueryRejected(
             f"{text!r} has a time zone and the column has none; write it like '2020-01-31 12:00:00'."
@@ -320,7 +320,7 @@ def _check_cast(node: Call, kind: str, columns: Columns) -> None:
     if (
         node.op == "as text"
         and kind == "number"
-        and not (isinstance(arg, Column) and columns[arg.name].whole)
+        and not (isinstance(arg, ColumnNode) and columns[arg.name].whole)
     ):
         raise QueryRejected(
             f"{text_of(arg)!r} is a number, and its digits differ between databases; "
@@ -359,7 +359,7 @@ class Gap:
 def when_true(condition: Node | None) -> Facts:
     """The facts about a row for which the condition is true."""
     if not isinstance(condition, Call):
-        return Facts(frozenset([condition])) if isinstance(condition, Column) else NOTHING
+        return Facts(frozenset([condition])) if isinstance(condition, ColumnNode) else NOTHING
     op, args = condition.op, condition.args
     if op == "and":
         together = NOTHING
@@ -413,7 +413,7 @@ def limits(node: Node, columns: Mapping[str, engines.Column], facts: Facts = NOT
 
 
 def _own_limits(node: Node, columns: Mapping[str, engines.Column], facts: Facts) -> Limits:
-    if isinstance(node, Column):
+    if isinstance(node, ColumnNode):
         return columns[node.name].limits
     if isinstance(node, Literal):
         return (node.value, node.value) if isinstance(node.value, float) else _EVERYTHING
@@ -473,7 +473,7 @@ def gap(
     """The first reason why the expression may have no value under the facts, or None if it always has one."""
     if node in facts.present or isinstance(node, Literal):
         return Gap(operation="a branch that says null") if node == Literal("null", None) else None
-    if isinstance(node, Column):
+    if isinstance(node, ColumnNode):
         missing = node.name in nullable or columns[node.name].nullable
         return Gap(column=node.name) if missing else None
     op, args = node.op, node.args

@@ -21,7 +21,7 @@ __all__ = [
     "LARGEST_EXACT",
     "PARTS",
     "Call",
-    "Column",
+    "ColumnNode",
     "Literal",
     "Node",
     "Parameter",
@@ -85,7 +85,7 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ColumnNode:
     """A column of the row."""
 
     name: str
@@ -116,7 +116,7 @@ class Call:
     args: tuple[Node, ...]
 
 
-Node = Column | Literal | Call
+Node = ColumnNode | Literal | Call
 
 
 def number(value: float) -> Literal:
@@ -201,7 +201,7 @@ def _case(args: tuple[Node, ...]) -> str:
 
 def text_of(node: Node) -> str:
     """The expression as SQL text with no more parentheses than it needs; reading it gives the same tree."""
-    if isinstance(node, Column):
+    if isinstance(node, ColumnNode):
         return _name(node.name)
     if isinstance(node, Literal):
         return _literal(node)

@@ -20,7 +20,7 @@ from holdfast.queries._kinds import PARTIAL, Gap, check_kinds, gap, kind_of, mis
 from holdfast.queries._nodes import (
     COMPARISONS,
     Call,
-    Column,
+    ColumnNode,
     Literal,
     Node,
     Parameter,
@@ -275,7 +275,7 @@ def _lift(node: Node, columns: Mapping[str, engines.Column], numbers: list[float
 
 
 def _is_number_column(node: Node, columns: Mapping[str, engines.Column]) -> bool:
-    return isinstance(node, Column) and node.name in columns and columns[node.name].kind == "number"
+    return isinstance(node, ColumnNode) and node.name in columns and columns[node.name].kind == "number"
 
 
 def _replaced(node: Node, numbers: list[float]) -> Node:
@@ -481,7 +481,7 @@ def _counted(name: str, node: Node, facts: _Facts) -> Node:
 def _mean_column(query: Query) -> str | None:
     """The column that a question is the mean of, if it uses that column for nothing else."""
     node, where = query.expression.node, query.where
-    if query.statistic != "mean" or not isinstance(node, Column):
+    if query.statistic != "mean" or not isinstance(node, ColumnNode):
         return None
     return node.name if where is None or node.name not in where.columns else None
 
@@ -494,7 +494,7 @@ def _compared_texts(query: Query, columns: Mapping[str, engines.Column]) -> tupl
         for part in parts
         for node in walk(part)
         if isinstance(node, Call) and node.op in ("=", "<>", "in", "not in")
-        if isinstance(node.args[0], Column) and columns[node.args[0].name].kind == "text"
+        if isinstance(node.args[0], ColumnNode) and columns[node.args[0].name].kind == "text"
         for other in node.args[1:]
         if isinstance(other, Literal) and isinstance(other.value, str)
     )
@@ -541,7 +541,7 @@ def _is_whole(node: Node, columns: Mapping[str, engines.Column]) -> bool:
     """Whether it is a column of integers, or an integer below 2**63."""
     if isinstance(node, Literal):
         return isinstance(node.value, float) and node.value.is_integer() and abs(node.value) < 2.0**63
-    return isinstance(node, Column) and columns[node.name].whole
+    return isinstance(node, ColumnNode) and columns[node.name].whole
 
 
 def _fits(node: Node, columns: Mapping[str, engines.Column], wanted: Sequence[str]) -> None:
@@ -563,7 +563,7 @@ def _what_nulls_count_as(query: Query, reason: Gap) -> str:
     }
     counts_as = kinds.get(query.kind, "") if query.other is None else ""
     if reason.column:
-        inside = f"coalesce({text_of(Column(reason.column))}, ...)"
+        inside = f"coalesce({text_of(ColumnNode(reason.column))}, ...)"
     else:
         present = text_of(Call("is not null", (query.expression.node,)))
         inside = f"a filter such as where={present!r}"

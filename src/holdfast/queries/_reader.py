@@ -20,7 +20,7 @@ from holdfast.errors import QueryRejected
 from holdfast.queries._nodes import (
     PARTS,
     Call,
-    Column,
+    ColumnNode,
     Literal,
     Node,
     canonical,
@@ -340,7 +340,7 @@ def _column(tree: Any, deep: int) -> Node:
     _only(tree, "this")
     if type(tree.this).__name__ != "Identifier":
         raise _refuse(_describe(tree, "Column"), _INSTEAD.get(type(tree.this).__name__, "name a column"))
-    return Column(str(tree.this.this))
+    return ColumnNode(str(tree.this.this))
 
 
 def _literal(tree: Any, deep: int) -> Node:

@@ -6,15 +6,15 @@ All names are for other packages of Holdfast.
 
 from holdfast.readings._clipping import Clipping as Clipping
 from holdfast.readings._clipping import clipping_of as clipping_of
-from holdfast.readings._clipping import counted_by_cells as counted_by_cells
-from holdfast.readings._clipping import counting_clipped as counting_clipped
+from holdfast.readings._clipping import keys_counted_by_cells as keys_counted_by_cells
+from holdfast.readings._clipping import questions_counting_clipped as questions_counting_clipped
 from holdfast.readings._curve import CurveQuestion as CurveQuestion
 from holdfast.readings._curve import CurveReading as CurveReading
 from holdfast.readings._curve import curve_by_bets as curve_by_bets
 from holdfast.readings._curve import curve_question as curve_question
 from holdfast.readings._curve import curve_reading as curve_reading
 from holdfast.readings._expectation import Expectation as Expectation
-from holdfast.readings._expectation import Public as Public
+from holdfast.readings._expectation import PublicFacts as PublicFacts
 from holdfast.readings._expectation import expect as expect
 from holdfast.readings._expectation import look as look
 from holdfast.readings._question import CellQuestion as CellQuestion
@@ -32,8 +32,8 @@ from holdfast.readings._readings import Share as Share
 from holdfast.readings._training import NOT_SEEN as NOT_SEEN
 from holdfast.readings._training import OTHERS as OTHERS
 from holdfast.readings._training import Hints as Hints
-from holdfast.readings._training import by_groups as by_groups
-from holdfast.readings._training import members as members
+from holdfast.readings._training import question_of_all_groups as question_of_all_groups
+from holdfast.readings._training import questions_of_groups as questions_of_groups
 from holdfast.readings._training import range_of as range_of
 from holdfast.readings._training import repeated_rows as repeated_rows
 from holdfast.readings._training import require_values_inside as require_values_inside

@@ -33,8 +33,6 @@ from holdfast.statistics import (
 )
 from holdfast.tails import Tail
 
-CELLS = "cells"
-"""The key under which a question keeps what the training part showed by cells."""
 # Cells along each value, if a statistic has one value, and if it has two.
 _STEPS_OF_ONE, _STEPS_OF_TWO = 64, 32
 # The mean of the absolute value of a normal error, in deviations.
@@ -84,8 +82,8 @@ class Trained:
         return replace(self.cells.times(rows / max(1, self.looked)), all_rows=rows)
 
     def another_sample(self, rows: int) -> Cells:
-        """What it predicts of so many protected rows whose means and spreads differ from its own as those of
-        two samples typically do. A box for the mean is then as long as it will be."""
+        """What it predicts of so many protected rows. Their means and spreads differ from its own, as those
+        of two samples typically do. So a box for the mean is as long as it will be for the protected rows."""
         cells, seen = self.protected(rows), max(2.0, self.cells.rows)
         entering = max(2.0, cells.rows)
         apart = _TYPICAL * math.sqrt(1 / entering + 1 / seen)
@@ -258,10 +256,10 @@ class QuantileByBets(Reading):
         steps = [_FARTHEST * self.reach * step / _PLACES for step in range(1, _PLACES + 1)]
         levels = [*(level - step for step in reversed(steps)), level, *(level + step for step in steps)]
 
-        def wanted(count: int) -> list[int]:
+        def ranks_for(count: int) -> list[int]:
             return [min(max(1, math.ceil(share * count)), count) for share in levels] if count else []
 
-        count, values = self.question.order_statistics(part, wanted)
+        count, values = self.question.order_statistics(part, ranks_for)
         if count == 0 or not all(map(math.isfinite, values)):
             return None
         middle = values[_PLACES]
@@ -283,8 +281,8 @@ class QuantileByBets(Reading):
 
 
 def _last(places: Sequence[float], shows: Callable[[float], bool]) -> float | None:
-    """The last of these places at which something is shown. It is then shown at all places before. None if it
-    is not shown at the first place."""
+    """The last of these places at which ``shows`` is true; then it is true at all places before. None if it
+    is not true at the first place."""
     last = search.whole_edge(lambda place: shows(places[place]), -1, len(places))
     return None if last < 0 else places[last]
 
@@ -303,8 +301,8 @@ def share_up_to(question: TableQuestion, t: float, op: str = "<=") -> TableQuest
 
 @dataclass(frozen=True)
 class ExpectedQuantile:
-    """What is expected of a quantile in units: its guess, the deviation of the guess's error, how well the
-    logarithm of an arm is known, and its reading without the classes of its arms."""
+    """What is expected of a quantile in units: its guess, the deviation of the error of the guess, how well
+    the logarithm of an arm is known, and its reading, which has no classes of arms yet."""
 
     guess: float
     error: float

@@ -16,8 +16,6 @@ from holdfast.intervals import clopper_pearson
 from holdfast.queries import Expression, Query
 from holdfast.readings._question import Moments, Part, Question, TableQuestion
 
-CLIPPED = "clipped"
-"""The key under which a question keeps its clipping."""
 # The assumed probability that more is clipped than predicted. A smaller number would make most answers
 # cheaper, but all of them reserve the highest price.
 _SUPPOSED = 1 / 100
@@ -40,7 +38,7 @@ class Clipping:
     key: str = ""
 
     @cached_property
-    def _seen(self) -> Moments:
+    def _in_training(self) -> Moments:
         return self._share_in(self.training)
 
     def _share_in(self, part: Part) -> Moments:
@@ -57,12 +55,12 @@ class Clipping:
     @property
     def rows(self) -> int:
         """How many training rows enter."""
-        return self._seen.rows
+        return self._in_training.rows
 
     @cached_property
     def _predicted(self) -> float:
         """A share that is hardly ever exceeded in the long run, by what the training part shows."""
-        return clopper_pearson(round(self._seen.mean * self.rows), self.rows, _NATS).high
+        return clopper_pearson(round(self._in_training.mean * self.rows), self.rows, _NATS).high
 
     def most(self, rows: int) -> float:
         """The share that hardly any sample of so many protected rows exceeds, with two digits."""
@@ -93,49 +91,45 @@ class Clipping:
 def clipping_of(question: Question, training: Part | None) -> Clipping | None:
     """What the answer says about a question's clipped values. None if the training part predicts nothing, or
     if nothing can be clipped."""
-    kept = kept_clipping(question, training)
-    return kept if kept is not None and kept.rows else None
+    clipping = possible_clipping(question, training)
+    return clipping if clipping is not None and clipping.rows else None
 
 
-def kept_clipping(question: Question, training: Part | None) -> Clipping | None:
-    """The same before the training rows are looked at. None if the caller gives a guess, and so means the
-    question as it is. None also for the rows of a table: they are read in one scan that does not count
-    clipped values."""
+def possible_clipping(question: Question, training: Part | None) -> Clipping | None:
+    """As :func:`clipping_of`, before the training rows are looked at: they may predict nothing. None if the
+    caller gives a guess, because then the question is meant as it is. None also for the rows of a table: the
+    one scan that reads them does not count clipped values."""
     if training is None or not isinstance(question, TableQuestion) or question.guess is not None:
         return None
-    key = training.rows, CLIPPED
-    if key not in question.seen:
-        parts = _counting(question)
+    if training.rows not in question.facts.clipping:
+        parts = _counting_questions(question)
         if not parts:
             return None
         query = question.checked.query
-        shown = " and ".join(f"[{low:g}, {high:g}]" for _, low, high in _ranges(question, query))
-        question.seen[key] = Clipping(parts, training, shown, f"{question.key} {CLIPPED}")
-    kept: Clipping = question.seen[key]
-    return kept
+        bounds = " and ".join(f"[{low:g}, {high:g}]" for _, low, high in _ranges(question, query))
+        question.facts.clipping[training.rows] = Clipping(parts, training, bounds, f"{question.key} clipped")
+    return question.facts.clipping[training.rows]
 
 
-def counting_clipped(question: Question) -> list[TableQuestion]:
+def questions_counting_clipped(question: Question) -> list[TableQuestion]:
     """The questions that count the clipped values of a question, so that one scan can read them all."""
     if not isinstance(question, TableQuestion):
         return []
-    return [part for kept in _kept(question) for part in kept.parts]
+    return [part for clipping in question.facts.clipping.values() for part in clipping.parts]
 
 
-def _kept(question: TableQuestion) -> list[Clipping]:
-    return [kept for kept in question.seen.values() if isinstance(kept, Clipping)]
-
-
-def counted_by_cells(question: Question) -> tuple[str, ...]:
-    """The keys of those that a scan by cells can count: not if rows without a value are left out of it."""
+def keys_counted_by_cells(question: Question) -> tuple[str, ...]:
+    """The keys of the shares of clipped values that a scan by cells can count. It cannot count them if rows
+    without a value are left out of it."""
     if not isinstance(question, TableQuestion) or question.checked.skips:
         return ()
-    return tuple(kept.key for kept in _kept(question))
+    return tuple(clipping.key for clipping in question.facts.clipping.values())
 
 
-def _counting(question: TableQuestion) -> tuple[TableQuestion, ...]:
-    """For a mean the mean itself. For other statistics the share of values below their range and the share
-    above it; for two values the share of rows with one outside. Empty if nothing can be clipped."""
+def _counting_questions(question: TableQuestion) -> tuple[TableQuestion, ...]:
+    """The questions that count clipped values: for a mean the mean itself. For other statistics of one value,
+    the share of values below their range and the share above it. For two values, the share of rows that have
+    one outside its range. Empty if nothing can be clipped."""
     query, checked = question.checked.query, question.checked
     ranges = _ranges(question, query)
     if not ranges or not question.readable or checked.member is not None:

@@ -59,11 +59,11 @@ def curve_question(
 
     number = _POINTS if independent else _POINTS_OF_DEPENDENT
 
-    def wanted(count: int) -> list[int]:
+    def ranks_for(count: int) -> list[int]:
         levels = (np.arange(1, number + 1) - 0.5) / number
         return [min(count, max(1, math.ceil(level * count))) for level in levels] if count else []
 
-    _, values = training.order_statistics(ranked, wanted)
+    _, values = training.order_statistics(ranked, ranks_for)
     points = tuple(sorted({float(value) for value in values if math.isfinite(value)}))
     if not points:
         raise QueryRejected(f"No training row has a value for {query}.")
@@ -72,7 +72,7 @@ def curve_question(
         name: getattr(question, name)
         for name in ("key", "text", "guess", "filtered", "checked", "axes", "nats")
     }
-    asked = CurveQuestion(
+    curve = CurveQuestion(
         kind="cdf",
         low=-1.0,
         high=1.0,
@@ -83,8 +83,8 @@ def curve_question(
         notes=(*question.notes, _BAND),
         **facts,
     )
-    rows, trained = asked.shares(training)
-    return replace(asked, trained=trained, entering=rows / training.count)
+    rows, trained = curve.shares(training)
+    return replace(curve, trained=trained, entering=rows / training.count)
 
 
 def _between(query: Query, points: Sequence[float]) -> Query:
@@ -126,7 +126,8 @@ class CurveReading(Reading):
         rows, shares = self.question.shares(part.rows)
         if rows == 0:
             return None
-        apart = max(abs(own - seen) for own, seen in zip(shares, self.question.trained, strict=True))
+        pairs = zip(shares, self.question.trained, strict=True)
+        apart = max(abs(share - trained) for share, trained in pairs)
         half = apart + band(rows, self.nats)
         return Measured(0.0, Interval(-half, half))
 

@@ -17,7 +17,6 @@ from holdfast.engines import sums_of_all
 from holdfast.errors import NotEnoughRows, QueryRejected
 from holdfast.intervals import Interval
 from holdfast.readings._by_cells import (
-    CELLS,
     FARTHER,
     ByCells,
     Trained,
@@ -27,7 +26,7 @@ from holdfast.readings._by_cells import (
     require_training,
     spacing,
 )
-from holdfast.readings._clipping import kept_clipping
+from holdfast.readings._clipping import possible_clipping
 from holdfast.readings._question import (
     CellQuestion,
     Moments,
@@ -70,10 +69,10 @@ _LEAST_DEVIATION = 1e-6
 
 
 @dataclass(frozen=True)
-class Public:
-    """The public facts at one step: the nats, the number of protected rows, the training part (and a small
-    pilot of it), and the tail of a mean in the question's range if rows depend on each other (None:
-    independent).
+class PublicFacts:
+    """What is known about the rows without reading protected ones: the nats of a question, the number of
+    protected rows, the training part (and a small pilot of it), and the tail of a mean in the question's
+    range if rows depend on each other (None: independent).
 
     ``tail_of`` gives the tail of a mean in any other range. With ``by_cells`` a mean may be read off cells if
     that is narrower. ``units`` are the numbers of protected rows that are in units, one for each way to
@@ -89,7 +88,7 @@ class Public:
     units: tuple[int, ...] = ()
     norm: float | None = None
 
-    def in_units(self, layout: int) -> Public:
+    def in_units(self, layout: int) -> PublicFacts:
         """The same about rows in units, for one of the ways to divide them."""
         training = None if self.training is None else self.training.units[layout]
         return replace(
@@ -105,8 +104,8 @@ class Public:
 
     @property
     def rows_a_training_row(self) -> float:
-        """How many protected rows there are for one training row; 1 without a training part. A guess is then
-        taken to be as good as one from a fresh sample of the same size."""
+        """How many protected rows there are for one training row; 1 without a training part. Then we assume
+        that a guess is as good as one from a fresh sample of the same size."""
         return 1.0 if self.training is None else self.rows / max(1, self.training.rows.count)
 
 
@@ -119,7 +118,7 @@ class Expectation:
     reading: Reading
 
 
-def expect(question: Question, public: Public) -> Expectation:
+def expect(question: Question, public: PublicFacts) -> Expectation:
     """Everything about a question that is decided before the protected rows are read."""
     if question.guess is None and (public.training is None or not question.in_training):
         if question.vague:
@@ -138,7 +137,7 @@ def expect(question: Question, public: Public) -> Expectation:
     return _expect_alone(question, public)
 
 
-def _expect_alone(question: Question, public: Public) -> Expectation:
+def _expect_alone(question: Question, public: PublicFacts) -> Expectation:
     """What is expected of a question that is read off single rows."""
     if question.kind == "quantile":
         return _expect_quantile(question, public)
@@ -147,10 +146,10 @@ def _expect_alone(question: Question, public: Public) -> Expectation:
     return _expect_mean(question, public)
 
 
-def _narrowest(question: CellQuestion, public: Public) -> Expectation:
+def _narrowest(question: CellQuestion, public: PublicFacts) -> Expectation:
     """The reading for which the training part predicts the narrowest interval: over units, by the operator
-    norm of a chain, or by the tail of the model. Without a training part nothing is predicted. Then bets on
-    the middle one of the layouts are taken, which are hardly ever wider than the tail."""
+    norm of a chain, or by the tail of the model. Without a training part nothing is predicted. Then the
+    reading is by bets on the middle one of the layouts, which is hardly ever wider than the tail."""
     layouts: list[int | None] = list(range(len(public.units)))
     if public.training is None and question.kind == "quantile":
         return _expect_alone(question, replace(public, units=(), norm=None))
@@ -158,13 +157,13 @@ def _narrowest(question: CellQuestion, public: Public) -> Expectation:
         usual = None if public.norm is not None else layouts[len(layouts) // 2]
         return _expect_by_bets(question, public, usual)
     layouts += [] if public.norm is None else [None]
-    ways = [partial(_expect_by_bets, question, public, layout) for layout in layouts]
+    expectations = [partial(_expect_by_bets, question, public, layout) for layout in layouts]
     if not isinstance(question.statistic, AUC):
-        ways.append(partial(_expect_alone, question, replace(public, units=(), norm=None)))
+        expectations.append(partial(_expect_alone, question, replace(public, units=(), norm=None)))
     candidates, refusal = [], None
-    for way in ways:
+    for expectation in expectations:
         try:
-            candidates.append(way())
+            candidates.append(expectation())
         except (QueryRejected, NotEnoughRows) as error:
             refusal = refusal or error
     if not candidates:
@@ -173,7 +172,7 @@ def _narrowest(question: CellQuestion, public: Public) -> Expectation:
     return min(candidates, key=lambda expected: expected.reading.around(*[expected.guess] * 2).half_width)
 
 
-def _expect_by_bets(question: CellQuestion, public: Public, layout: int | None) -> Expectation:
+def _expect_by_bets(question: CellQuestion, public: PublicFacts, layout: int | None) -> Expectation:
     """What is expected of a question that is read by bets on units, or on the states of a chain."""
     if isinstance(question.statistic, AUC):
         raise QueryRejected(
@@ -192,7 +191,7 @@ def _expect_by_bets(question: CellQuestion, public: Public, layout: int | None) 
     return expected
 
 
-def _expect_anything(question: Question, public: Public) -> Expectation:
+def _expect_anything(question: Question, public: PublicFacts) -> Expectation:
     """Without training rows and guess: the guess is the middle of the range, and its error a large part of
     it."""
     width = question.high - question.low
@@ -206,13 +205,13 @@ def look(
     """Read the free rows for :func:`expect`, and for what may be clipped, for several questions in few scans.
     The result is kept with the question. Questions about rows ``in_units`` are looked at one by one, when
     they are prepared."""
-    wanted = [] if in_units else [*questions]
+    to_look_at = [] if in_units else [*questions]
     for question in questions:
-        clipping = kept_clipping(question, training) if question.clips else None
-        wanted += [] if clipping is None else clipping.parts
+        clipping = possible_clipping(question, training) if question.clips else None
+        to_look_at += [] if clipping is None else clipping.parts
     summed = {
         id(question): question
-        for question in wanted
+        for question in to_look_at
         if isinstance(question, TableQuestion)
         and question.is_sum
         and (question.guess is None or not _needs_no_look(question))
@@ -223,14 +222,14 @@ def look(
         rows, new, squares = part.rows, [], []
         for question in summed.values():
             spread = question.kind != "share"
-            if (question.guess is not None) == guessed and (rows, spread) not in question.seen:
+            if (question.guess is not None) == guessed and (rows, spread) not in question.facts.moments:
                 new.append(question)
                 squares.append(spread)
         if not new:
             continue
-        every = sums_of_all(rows, [question.checked for question in new], squares)
-        for question, spread, sums in zip(new, squares, every, strict=True):
-            question.seen[rows, spread] = question.moments_of(sums)
+        all_sums = sums_of_all(rows, [question.checked for question in new], squares)
+        for question, spread, sums in zip(new, squares, all_sums, strict=True):
+            question.facts.moments[rows, spread] = question.moments_of(sums)
 
 
 def _needs_no_look(question: Question) -> bool:
@@ -275,8 +274,8 @@ def _look(question: Question, part: Part | None) -> _Sight:
 def require_rows_enter(question: Question, looked: int, passing: int, rows: int) -> None:
     """Refuse a question that no training row enters, if that says that hardly any protected row does. Its
     answer would say nothing and cost much. A caller who gives a guess means it, and is not refused."""
-    shown = looked >= _ENOUGH_LOOKED and rows <= _MOST_FOR_ONE * looked
-    if question.guess is not None or not question.filtered or passing or not shown:
+    enough_looked = looked >= _ENOUGH_LOOKED and rows <= _MOST_FOR_ONE * looked
+    if question.guess is not None or not question.filtered or passing or not enough_looked:
         return
     raise QueryRejected(
         f"None of {looked:,} training rows enters {question.text}: none passes the filter, or has a value. "
@@ -293,14 +292,14 @@ def _coin_spread(question: Question, mean: float, rows: int) -> float:
     return width * math.sqrt(share * (1 - share))
 
 
-def _expect_mean(question: Question, public: Public) -> Expectation:
+def _expect_mean(question: Question, public: PublicFacts) -> Expectation:
     rows, width = public.rows, question.high - question.low
     if question.guess is None:
         sight = _look(question, public.training)
         require_rows_enter(question, sight.looked, sight.passing, public.rows)
         guess, behind_guess = sight.mean, float(max(1, sight.passing))
     else:
-        # A caller's own guess is taken to be as good as one from a fresh sample of the same size.
+        # We assume that a caller's own guess is as good as one from a fresh sample of the same size.
         guess, behind_guess = question.guess, math.inf
         if _needs_no_look(question):
             sight = _Sight(rows, rows, guess, _coin_spread(question, guess, rows))
@@ -330,10 +329,12 @@ def _expect_mean(question: Question, public: Public) -> Expectation:
     return Expectation(guess, error, reading)
 
 
-def _cells_are_narrower(question: CellQuestion, public: Public, reading: MeanByBets, guess: float) -> bool:
-    """Whether the product of the bets itself, which cells give, is well above the bound by two sums. That is
-    so if a bet may lose more than a tenth of what it has. The rows of a table are read in one scan, by
-    sums."""
+def _cells_are_narrower(
+    question: CellQuestion, public: PublicFacts, reading: MeanByBets, guess: float
+) -> bool:
+    """Whether cells give a narrower interval than two sums. Two sums only bound the product of the bets, and
+    the bound is far below it if a bet may lose more than a tenth of what it has. The rows of a table are read
+    in one scan, by sums."""
     table = isinstance(question, TableQuestion) and question.checked.member is not None
     squared = _SQUARED[0] < question.high - question.low < _SQUARED[1]
     if public.training is None or not question.in_training or table or not squared:
@@ -342,7 +343,7 @@ def _cells_are_narrower(question: CellQuestion, public: Public, reading: MeanByB
     return max(lower * (guess - question.low), upper * (question.high - guess)) > _LARGE_BET
 
 
-def _share(question: Question, public: Public, guess: float, passing: int, count_error: float) -> Share:
+def _share(question: Question, public: PublicFacts, guess: float, passing: int, count_error: float) -> Share:
     if not question.filtered:
         return Share(question, public.nats, None, public.rows)
     # A guess in the middle has the longest arms, so no class is missing if the guess is at an end.
@@ -352,7 +353,7 @@ def _share(question: Question, public: Public, guess: float, passing: int, count
 
 def _by_bets(
     question: Question,
-    public: Public,
+    public: PublicFacts,
     guess: float,
     error: float,
     sight: _Sight,
@@ -388,7 +389,7 @@ def _classes(arm_error: float, longest: float) -> ArmClasses:
     return ArmClasses.predicted(min(max(arm_error, _ARM_ERRORS[0]), _ARM_ERRORS[1]), longest)
 
 
-def _expect_statistic(question: StatisticQuestion, public: Public) -> Expectation:
+def _expect_statistic(question: StatisticQuestion, public: PublicFacts) -> Expectation:
     guess = question.guess
     if guess is None and public.training is not None:
         guess = question.value(public.training)
@@ -398,7 +399,7 @@ def _expect_statistic(question: StatisticQuestion, public: Public) -> Expectatio
     return Expectation(guess, error, DeclaredTail(question, public.nats, None))
 
 
-def _error_within(tail: Tail, public: Public) -> float:
+def _error_within(tail: Tail, public: PublicFacts) -> float:
     """The error of a guess from the training part, if guess and statistic were normal with this tail's radius
     at these nats."""
     return guess_deviation(tail, public.nats, public.rows_a_training_row)
@@ -407,7 +408,7 @@ def _error_within(tail: Tail, public: Public) -> float:
 def _expect_by_cells(
     question: CellQuestion,
     statistic: Statistic,
-    public: Public,
+    public: PublicFacts,
     layout: int | None = None,
     norm: float = 0.0,
 ) -> Expectation:
@@ -433,9 +434,9 @@ def _expect_by_cells(
             norm,
         )
         return Expectation(guess, arm / math.sqrt(2 * (public.nats + math.log(2))), reading)
-    key = public.training.rows, CELLS
-    trained = question.seen.get(key) or Trained.of(question, public.training)
-    question.seen[key] = trained
+    rows_looked_at = public.training.rows
+    trained = question.facts.cells.get(rows_looked_at) or Trained.of(question, public.training)
+    question.facts.cells[rows_looked_at] = trained
     trained = trained.of_chain(norm) if norm else trained
     predicted = trained.protected(rows)
     value = statistic.estimate(predicted)
@@ -471,7 +472,9 @@ def _expect_by_cells(
     return Expectation(min(max(guess, question.low), question.high), error, reading)
 
 
-def _predicted_interval(statistic: Statistic, trained: Trained, public: Public) -> tuple[Interval, float]:
+def _predicted_interval(
+    statistic: Statistic, trained: Trained, public: PublicFacts
+) -> tuple[Interval, float]:
     """The expected interval, around the value that the training part shows. Also how well the logarithm of
     its arms is known, as far as boxes add to them."""
     cells, tail, rows = trained.protected(public.rows), public.tail_of, public.rows
@@ -497,7 +500,7 @@ def _size(question: CellQuestion, value: float) -> float:
     return question.high - question.low if bounded else max(1.0, abs(value))
 
 
-def _expect_quantile(question: Question, public: Public) -> Expectation:
+def _expect_quantile(question: Question, public: PublicFacts) -> Expectation:
     ranks = Ranks(question.level, public.nats, public.rows, public.tail)
     lower, upper = ranks.bounds(public.rows)
     if not question.filtered and (lower < 1 or upper > public.rows):
@@ -516,16 +519,18 @@ def _expect_quantile(question: Question, public: Public) -> Expectation:
     return Expectation(guess, error, QuantileOfRows(question, public.nats, arms, ranks, expected))
 
 
-def _seen_spacing(question: Question, ranks: Ranks, public: Public) -> tuple[float, tuple[float, float], int]:
-    """The quantile in the training part, how far below and above it the order statistics lie that bound it
-    among the rows that will be read, and how many those rows are. If values are so tied that the order
-    statistics equal it, a part of the way to the nearest ones farther out that do not."""
+def _seen_spacing(
+    question: Question, ranks: Ranks, public: PublicFacts
+) -> tuple[float, tuple[float, float], int]:
+    """The quantile in the training part; how far below and above it the order statistics lie that bound it
+    among the rows that will be read; and how many rows that are. If values are so tied that these order
+    statistics equal the quantile, a part of the distance to the nearest different ones is used."""
     training, unseen = public.training, 2.0**-7 * max(1.0, abs(question.guess or 0.0))
     if training is None:
         return 0.0, (unseen, unseen), public.rows
     passing = public.rows
 
-    def wanted(count: int) -> list[int]:
+    def ranks_for(count: int) -> list[int]:
         nonlocal passing
         passing = max(1, round(public.rows * count / training.rows.count))
         lower, upper = (rank / passing - question.level for rank in ranks.bounds(passing))
@@ -533,7 +538,7 @@ def _seen_spacing(question: Question, ranks: Ranks, public: Public) -> tuple[flo
         levels = [question.level + reach for reach in reaches]
         return [min(max(1, math.ceil(level * count)), count) for level in levels] if count else []
 
-    count, values = question.order_statistics(training, wanted)
+    count, values = question.order_statistics(training, ranks_for)
     require_rows_enter(question, training.rows.count, count, public.rows)
     if not values or not all(map(math.isfinite, values)):
         return 0.0, (unseen, unseen), passing
@@ -542,7 +547,7 @@ def _seen_spacing(question: Question, ranks: Ranks, public: Public) -> tuple[flo
 
 
 def _rows_needed(ranks: Ranks) -> int:
-    """The number of rows, up to a factor of two, from which on both order statistics exist."""
+    """A number of rows, at most twice the least, with which both order statistics exist."""
     rows = ranks.rows
     while True:
         rows *= 2

@@ -1,4 +1,5 @@
-"""A question as the guard sees it: a name, a range, and the few numbers it reads off one part of the rows."""
+"""A question in the form in which it is answered: a key, a range, and the few numbers that it takes from one
+part of the rows."""
 
 from __future__ import annotations
 
@@ -39,6 +40,8 @@ from holdfast.tails import Tail
 if TYPE_CHECKING:
     from holdfast.engines import Rows, Sums
     from holdfast.queries import CheckedQuery
+    from holdfast.readings._by_cells import Trained
+    from holdfast.readings._clipping import Clipping
 
 
 _FILTERED = "Rows for which the filter is false or null do not enter."
@@ -50,12 +53,12 @@ class Part:
     """The training or the protected rows.
 
     ``mask`` says which of the ``data_rows`` rows of the data they are (None: all). ``moments`` are those of
-    questions that were summed together, by their keys. ``clipped`` are the keys of shares of clipped values:
-    a scan by cells counts them too, and puts the counts among the moments.
+    questions that were summed together, by the keys of the questions. ``clipped`` lists keys of shares of
+    clipped values. A scan by cells counts these values too, and puts the shares among the moments.
 
-    ``units`` are the same rows in independent units, in each way that the model of the rows offers: clusters,
-    or several layouts of blocks. ``largest`` is the most rows that a unit of such a part has, and ``within``
-    says which rows of the part that was divided lie in a unit (None: all)."""
+    ``units`` has the same rows divided into independent units, once for each way that the model of the rows
+    offers: clusters, or several layouts of blocks. In such a part no unit has more than ``largest`` rows, and
+    ``within`` says which rows of the undivided part lie in a unit (None: all)."""
 
     rows: Rows
     training: bool
@@ -219,15 +222,38 @@ class Question(ABC):
         """The query that the answer shows."""
 
 
+@dataclass
+class TrainingFacts:
+    """What training rows say about one question, each fact by the rows that it is about. The facts do not
+    change, so each is looked up once.
+
+    ``moments`` also have the variance if their key says True. ``ranked`` has the number of values that were
+    ranked. ``cells`` and ``clipping`` are as in the readings that use them.
+    """
+
+    moments: dict[tuple[Rows, bool], Moments] = field(default_factory=dict)
+    ranked: dict[Rows, int] = field(default_factory=dict)
+    cells: dict[Rows, Trained] = field(default_factory=dict)
+    clipping: dict[Rows, Clipping] = field(default_factory=dict)
+
+    def without_any(self) -> list[Rows]:
+        """The rows of which none enters the question."""
+        entering: list[tuple[Rows, float]] = [(rows, count) for rows, count in self.ranked.items()]
+        entering += [(rows, moments.rows) for (rows, _), moments in self.moments.items()]
+        entering += [(rows, trained.rows) for rows, trained in self.cells.items()]
+        entering += [(rows, clipping.rows) for rows, clipping in self.clipping.items()]
+        return [rows for rows, count in entering if count == 0]
+
+
 @dataclass(frozen=True, kw_only=True)
 class CellQuestion(Question):
     """A question that can be read off the cells of the rows. ``axes`` are the declared ranges of its values.
-    ``statistic`` is computed from cells (None if sums or order statistics are read). ``seen`` keeps what the
-    training rows say, which does not change."""
+    ``statistic`` is computed from cells (None if sums or order statistics are read). ``facts`` is what the
+    training rows say about it."""
 
     axes: tuple[Axis, Axis] = (NO_AXIS, NO_AXIS)
     statistic: Statistic | None = None
-    seen: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+    facts: TrainingFacts = field(default_factory=TrainingFacts, repr=False, compare=False)
 
     @abstractmethod
     def cells(self, part: Part, steps: tuple[Steps, Steps]) -> Cells:
@@ -293,29 +319,30 @@ class TableQuestion(CellQuestion):
         missing = f"; a missing one counts as {query.bounds[0]:g}" if self.checked.nulls_unspecified else ""
         if query.other_bounds is None:
             return [f"Values outside [{query.bounds[0]:g}, {query.bounds[1]:g}] are clipped{missing}."]
-        shown = " and ".join(
+        outside = " and ".join(
             f"{value.text} outside [{ends[0]:g}, {ends[1]:g}]"
             for value, ends in zip(query.values, ranges, strict=True)
             if ends is not None
         )
-        return [f"Values of {shown} are clipped{missing}."]
+        return [f"Values of {outside} are clipped{missing}."]
 
     def not_in_training(self) -> tuple[str, ...]:
         """A note if no training row that was looked at enters the question."""
-        looked = [rows.count for (rows, _), moments in self.seen.items() if moments.rows == 0]
-        if not looked or not self.filtered:
+        counts = [rows.count for rows in self.facts.without_any()] if self.filtered else []
+        if not counts:
             return ()
         return (
-            f"None of {max(looked):,} training rows enters this question: none passes the filter, or has a "
+            f"None of {max(counts):,} training rows enters this question: none passes the filter, or has a "
             "value. They say nothing about it.",
         )
 
     def moments(self, part: Part, *, squares: bool = False) -> Moments:
-        moments = self.seen.get((part.rows, squares)) if part.training else part.moments.get(self.key)
+        key = part.rows, squares
+        moments = self.facts.moments.get(key) if part.training else part.moments.get(self.key)
         if moments is None:
             moments = self.moments_of(part.rows.sums(self.checked, squares=squares))
             if part.training:
-                self.seen[part.rows, squares] = moments
+                self.facts.moments[key] = moments
         return moments
 
     def cells(self, part: Part, steps: tuple[Steps, Steps]) -> Cells:
@@ -325,11 +352,11 @@ class TableQuestion(CellQuestion):
             )
         if not part.clipped:
             return Cells.of(self.axes, part.rows.cells(self.checked, steps))
-        read = part.rows.cells(self.checked, steps, count_clipped=True)
-        rows, outside = (sum(cell[place] for cell in read) for place in (1, -1))
+        counted = part.rows.cells(self.checked, steps, count_clipped=True)
+        rows, outside = (sum(cell[place] for cell in counted) for place in (1, -1))
         for key in part.clipped:
             part.moments[key] = Moments(rows, outside / rows if rows else math.nan, math.nan)
-        return Cells.of(self.axes, [cell[:-1] for cell in read])
+        return Cells.of(self.axes, [cell[:-1] for cell in counted])
 
     def moments_of(self, sums: Sums) -> Moments:
         """The moments that follow from sums over the rows."""
@@ -341,7 +368,7 @@ class TableQuestion(CellQuestion):
     ) -> tuple[int, Sequence[float]]:
         count, values = part.rows.order_statistics(self.checked, ranks)
         if part.training:
-            self.seen[part.rows, "ranked"] = Moments(count, math.nan, math.nan)
+            self.facts.ranked[part.rows] = count
         return count, values
 
     @property

@@ -101,9 +101,9 @@ class Reading(ABC):
         return WHOLE if arm is None else Output(cell, arm)
 
     def _arm(self, measured: Measured, low: float, high: float) -> int | None:
-        """The class that is released: the smallest class with arms long enough for the measured interval. It
-        is the expected class if the cell makes up for arms that are too short. None if no class is wide
-        enough."""
+        """The class of the arms that is released: the smallest class with arms long enough for the measured
+        interval. If the arms are a little longer than expected and the cell makes up for that, it is the
+        expected class. None if no class is wide enough."""
         assert self.arms is not None
         lower, upper = _lengths(self.around(low, high), low, high)
         inside, middle = measured.interval, measured.estimate
@@ -115,7 +115,7 @@ class Reading(ABC):
         if not math.isfinite(stretch):
             return None
         if stretch == 0:
-            return 0  # Tied values have no arms at all; to say so would cost more than it is worth.
+            return 0  # Tied values have arms of length 0. To release that would cost more than it is worth.
         arm = self.arms.least(stretch)
         return arm if arm <= self.arms.last else None
 
@@ -177,9 +177,9 @@ class BoundedMean(Reading):
     theorem = "binary relative entropy (Chernoff)"
 
     def around(self, low: float, high: float) -> Interval:
-        least, greatest = self.question.low, self.question.high
-        low, high = (min(max(end, least), greatest) for end in (low, high))
-        return intervals.kl(low, self.rows, self.nats, lo=least, hi=greatest, most=high)
+        bottom, top = self.question.low, self.question.high
+        low, high = (min(max(end, bottom), top) for end in (low, high))
+        return intervals.kl(low, self.rows, self.nats, lo=bottom, hi=top, most=high)
 
     def estimate(self, part: Part) -> float:
         return self.question.moments(part).mean
@@ -349,13 +349,13 @@ class QuantileOfRows(Reading):
         raise TypeError("a quantile is measured with its order statistics")
 
     def measured(self, part: Part) -> Measured | None:
-        def wanted(count: int) -> list[int]:
+        def ranks_for(count: int) -> list[int]:
             if count == 0:
                 return []
             lower, upper = self.ranks.bounds(count)
             return [max(lower, 1), self.ranks.middle(count), min(upper, count)]
 
-        count, values = self.question.order_statistics(part, wanted)
+        count, values = self.question.order_statistics(part, ranks_for)
         if count == 0:
             return None
         lower, upper = self.ranks.bounds(count)

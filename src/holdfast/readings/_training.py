@@ -49,7 +49,7 @@ _REPEATED = (
     "or say dependence=Clusters(...)."
 )
 
-_MEANT = "If the question is right, ask with a guess of your own: guess=..."
+_IF_RIGHT = "If the question is right, ask with a guess of your own: guess=..."
 
 
 class Hints:
@@ -63,7 +63,7 @@ class Hints:
         self._texts: dict[tuple[int, str], frozenset[str] | None] = {}
         self._empty: frozenset[str] | None = None
 
-    def heeded(self, question: TableQuestion, answered: Callable[[str], object | None]) -> TableQuestion:
+    def with_hints(self, question: TableQuestion, answered: Callable[[str], object | None]) -> TableQuestion:
         """The question with notes about it. Raises :class:`~holdfast.errors.QueryRejected` for a text that is
         a near miss. ``answered`` says for a key whether that question was answered before: such a question is
         never refused."""
@@ -105,7 +105,7 @@ class Hints:
                 if near is not None:
                     raise QueryRejected(
                         f"No training row has {text!r} in the column {name!r}. Did you mean {near!r}? "
-                        f"{_MEANT}"
+                        f"{_IF_RIGHT}"
                     )
         for name, text in missing[:_NAMED]:
             yield f"No training row has {text!r} in the column {name!r}."
@@ -133,9 +133,13 @@ class Hints:
         assert self._training is not None
         texts = self._texts_of(self._training, column) or frozenset()
         digits = re.findall(r"\d", text)
-        alike = {seen.strip().casefold(): seen for seen in sorted(texts) if re.findall(r"\d", seen) == digits}
-        near = difflib.get_close_matches(text.strip().casefold(), list(alike), n=1, cutoff=_ALIKE)
-        return alike[near[0]] if near else None
+        candidates = {
+            known_text.strip().casefold(): known_text
+            for known_text in sorted(texts)
+            if re.findall(r"\d", known_text) == digits
+        }
+        near = difflib.get_close_matches(text.strip().casefold(), list(candidates), n=1, cutoff=_ALIKE)
+        return candidates[near[0]] if near else None
 
 
 def require_values_inside(question: Question, training: Part | None) -> None:
@@ -146,7 +150,7 @@ def require_values_inside(question: Question, training: Part | None) -> None:
     """
     if training is None or question.guess is not None or not isinstance(question, TableQuestion):
         return
-    moments = question.seen.get((training.rows, True)) if question.kind == "mean" else None
+    moments = question.facts.moments.get((training.rows, True)) if question.kind == "mean" else None
     if moments is None or not moments.rows or moments.position not in (0.0, 1.0):
         return
     if "quantile" in training.rows.schema.dialect.lacking:
@@ -159,7 +163,7 @@ def require_values_inside(question: Question, training: Part | None) -> None:
     raise QueryRejected(
         f"{question.text}: all {count:,} training values lie {side} {end:g}, from {least:g} to {greatest:g}, "
         f"so each would be clipped to {end:g}. Give bounds that contain most values. "
-        f"{_MEANT}"
+        f"{_IF_RIGHT}"
     )
 
 
@@ -203,9 +207,8 @@ def _require_apart(query: Query, training: Rows, nullable: frozenset[str]) -> No
     if shared:
         raise QueryRejected(
             f"The groups of the {query.kind} overlap: {shared:,} training rows are in both {first.text!r} "
-            "and "
-            f"{second.text!r}. Write conditions of which at most one holds, as in ({second.text}) and not "
-            f"({first.text})."
+            f"and {second.text!r}. Write conditions of which at most one holds, as in ({second.text}) and "
+            f"not ({first.text})."
         )
 
 
@@ -243,12 +246,12 @@ def range_of(value: Expression, training: Rows, nullable: frozenset[str]) -> tup
         raise QueryRejected(
             f"No training row has a finite value of {value}: write the bounds out, as in bounds=(0, 100)."
         )
-    least, most = ends
-    room = _ROOM * (most - least) or max(1.0, abs(most))
-    unit = 10.0 ** (math.floor(math.log10(most - least + 2 * room)) - 1)
-    low, high = math.floor((least - room) / unit) * unit, math.ceil((most + room) / unit) * unit
-    # If no value was seen below zero, values are taken to be at least zero.
-    return (0.0 if least >= 0 > low else low), (0.0 if most <= 0 < high else high)
+    least, greatest = ends
+    margin = _ROOM * (greatest - least) or max(1.0, abs(greatest))
+    unit = 10.0 ** (math.floor(math.log10(greatest - least + 2 * margin)) - 1)
+    low, high = math.floor((least - margin) / unit) * unit, math.ceil((greatest + margin) / unit) * unit
+    # If no value was seen below zero, we assume that there is none; the same above zero.
+    return (0.0 if least >= 0 > low else low), (0.0 if greatest <= 0 < high else high)
 
 
 def _two_groups(query: Query, training: Rows) -> tuple[Expression, ...]:
@@ -266,15 +269,14 @@ def _two_groups(query: Query, training: Rows) -> tuple[Expression, ...]:
     return Expression.read(later), Expression.read(earlier)
 
 
-def members(query: Query, training: Rows | None) -> list[tuple[tuple[str, ...], Query]]:
+def questions_of_groups(query: Query, training: Rows | None) -> list[tuple[tuple[str, ...], Query]]:
     """The questions of a table, each with its values: those that the training part shows, and all others."""
     rows = _required(training, "the groups of a table")
     groups = _values_of(query.by, rows, "the groups of a table")
     if len(groups) > MOST_GROUPS:
         raise QueryRejected(
             f"{', '.join(map(str, query.by))} has {len(groups):,} values in the training part, and a table "
-            "has "
-            f"at most {MOST_GROUPS}: ask by something coarser, or about some of them."
+            f"has at most {MOST_GROUPS}: ask by something coarser, or about some of them."
         )
     questions = []
     for values in groups:
@@ -283,9 +285,9 @@ def members(query: Query, training: Rows | None) -> list[tuple[tuple[str, ...], 
     return questions
 
 
-def by_groups(query: Query, members: Sequence[Query]) -> Query | None:
-    """The question whose groups are those of a table, so that one scan reads all of them. None if each group
-    has to be read by itself."""
+def question_of_all_groups(query: Query, members: Sequence[Query]) -> Query | None:
+    """One question about all groups of a table, so that one scan reads them. None if each group has to be
+    read by itself."""
     if query.statistic not in ("share", "mean"):
         return None
     own = [member.where for member in members if member.where is not None]

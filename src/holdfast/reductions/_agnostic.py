@@ -271,14 +271,14 @@ def agnostic_plan(
             if not (no_good_string < beta and unlucky < 0.5):
                 return None
             size_of_list = strings * most
-            held = None if spent == 0.0 else reserve(epsilon, spent, size_of_list)
+            reserved = None if spent == 0.0 else reserve(epsilon, spent, size_of_list)
             wrong = max(1, min(size_of_list, outcomes - 1))
             labelled = labelled_rows(size_of_list, misled, room)
 
             def missed(blocks: int) -> float:
                 def loss(off: Floats) -> Floats:
-                    bad = log_bad(epsilon, held, off, outcomes, wrong)
-                    return np.asarray(lost(epsilon, held, blocks - off, bad))
+                    bad = log_bad(epsilon, reserved, off, outcomes, wrong)
+                    return np.asarray(lost(epsilon, reserved, blocks - off, bad))
 
                 return float(mean_of_votes(blocks, unlucky, loss))
 
@@ -300,7 +300,7 @@ def agnostic_plan(
                 strings=strings,
                 list_size=size_of_list,
                 rho=rho,
-                reserve=held,
+                reserve=reserved,
                 failure=rounding.probability(no_good_string + missed(blocks)),
             )
 

@@ -35,6 +35,7 @@ from holdfast.stability import (
     Replicability,
     coin_disagreement,
 )
+from holdfast.typing import AmplifyMethod
 
 __all__ = [
     "amplify_delta",
@@ -196,8 +197,8 @@ def amplify_replicability(
         outputs: dict[Tape, Iterator[Any]] = {}
 
         def next_output(part: Any, coins: Tape) -> Any:
-            # The parts are asked for in order, all of them for one tape before any for another: the first
-            # question is the time to run them all, in parallel.
+            # ``amplify`` asks for the parts in order, and finishes one tape before the next. So when it asks
+            # for the first part of a tape, all parts of that tape are run in parallel.
             if coins not in outputs:
                 jobs = [(part, coins) for part in parts]
                 outputs[coins] = iter(
@@ -230,7 +231,7 @@ def amplify_generalization(
     epsilon: float,
     delta: float,
     beta: float = 0.05,
-    method: str = "cheapest",
+    method: AmplifyMethod = "cheapest",
     simulation: bool = False,
     workers: Workers = 1,
     progress: Progress = False,

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -97,7 +97,7 @@ def replicability_budget(rho: float, n: int, *, parts: int = 1, outcomes: int | 
     two = outcomes is not None and checks.whole(outcomes, "outcomes", of=of, by=_BY) <= 2
     distance = rho if two else rho / (2.0 - rho)
     gained = math.expm1(math.log1p(2.0 * parts * distance * distance) / (2.0 * n))
-    # The inverse of cosh at 1 + gained, and a margin for the rounding of the way back.
+    # The inverse of cosh at 1 + gained. The result is made slightly smaller below, to cover rounding.
     epsilon = 2.0 * math.log1p(gained + math.sqrt(gained * (gained + 2.0)))
     return DP(epsilon * (1.0 - 1e-12))
 
@@ -205,7 +205,7 @@ def _too_rough(algorithm: Algorithm, most: float, rho: float, of: str) -> Invali
 
 def _printed_rho(dp: DP, rows: int, c: Any, big_c: Any) -> float:
     """Lemma 3.11 (or the pure bound), 3.14 and Theorem 3.17 as printed, at the best β; 1 where none fits."""
-    method = "sis" if dp.delta > 0.0 else "paper"
+    method: Literal["sis", "paper"] = "sis" if dp.delta > 0.0 else "paper"
     best = 1.0
     for beta in np.geomspace(1e-30, 0.1, 60):
         try:
@@ -227,7 +227,7 @@ def _least(enough: Callable[[int], bool], rho: float, *, of: str) -> int:
     return count
 
 
-# Even a law that does not depend on the data is asked for some ρ.
+# The smallest ρ that is asked for, even where the law does not depend on the data.
 _LEAST = 1e-9
 # A finite number of subsets adds at most this share to the variance that the rows leave. Subsets are never
 # more than this: many where laws are computed in batches, fewer where each is a call.
@@ -248,12 +248,12 @@ def steadiest(algorithm: Algorithm, parts: int, *, of: str) -> Sampling:
     outcomes, runs = len(algorithm.finite(of=of)), _runs(algorithm)
     draws = _subsets(algorithm, dp, n * parts, outcomes, runs)
     rho = _rho(algorithm, subsampled_distance(dp, n, n * parts, draws, outcomes, runs), outcomes)
-    # Subsets are evaluated many times over: they must be worth it.
+    # Every subset costs a run, so subsets are used only if ρ becomes clearly smaller.
     return Sampling(draws, n * parts, rho, False) if rho < 0.75 * disjoint.rho else disjoint
 
 
 def _subsets(algorithm: Algorithm, dp: DP, m: int, outcomes: int, runs: int) -> int:
-    """So many subsets of m rows that the average over them varies hardly more than over all subsets."""
+    """How many subsets of ``m`` rows: enough that their average varies hardly more than that of all."""
     n = algorithm.rows_needed
     cap = _MOST_CALLS if algorithm.batch_probabilities is None else _MOST_IN_BATCHES
     most = outcomes - 1.0

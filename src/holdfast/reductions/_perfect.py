@@ -25,6 +25,7 @@ from holdfast.reductions._algorithm import (
 from holdfast.reductions._vote import VotePlan, cheapest, cheapest_vote, elect, run_seeds
 from holdfast.replicable import Tape
 from holdfast.stability import EFFICIENT, GoodCoins, Notion, PerfectGeneralization, PerfectPlan, perfect_plan
+from holdfast.typing import AmplifyMethod
 
 __all__ = ["METHODS", "PerfectVote", "cheapest_perfect", "replicable_to_perfect"]
 
@@ -35,7 +36,7 @@ def replicable_to_perfect(
     epsilon: float,
     delta: float,
     beta: float = 0.05,
-    method: str = "cheapest",
+    method: AmplifyMethod = "cheapest",
     simulation: bool = False,
     workers: Workers = 1,
     progress: Progress = False,
@@ -96,7 +97,7 @@ def replicable_to_perfect(
 def _voting(
     algorithm: Algorithm, plan: PerfectVote, simulated: tuple[str, ...], workers: Workers, progress: Progress
 ) -> Algorithm:
-    """All runs vote for listed outcomes."""
+    """The runs vote, and one of the listed outcomes is elected."""
 
     def run(rows: Any, tape: Tape) -> Any:
         ballots = [(vote,) for vote in run_seeds(algorithm, plan.vote, rows, tape, workers, progress)]
@@ -124,7 +125,7 @@ def _voting(
 def _choosing(
     algorithm: Algorithm, plan: PerfectPlan, simulated: tuple[str, ...], workers: Workers, progress: Progress
 ) -> Algorithm:
-    """Each coin's most frequent outcome stands, and one is chosen (SIS Algorithm 3)."""
+    """Each seed proposes its most frequent outcome, and one of these is chosen (SIS Algorithm 3)."""
 
     def run(rows: Any, tape: Tape) -> Any:
         outputs = run_seeds(algorithm, plan, rows, tape, workers, progress)

@@ -94,7 +94,7 @@ def replicable_to_dp(
             workers=workers,
             progress=progress,
         )
-    # The plan is for a δ that is smaller by a hair, whose threshold leaves room for the grid of the noise.
+    # The plan is for a slightly smaller δ. Its threshold leaves room for the grid of the noise.
     planned = guarantee.delta * (1.0 - min(0.5, guarantee.epsilon * _GRID_SLACK))
 
     def plan_for(coins: GoodCoins, below: float) -> Any:

@@ -38,6 +38,7 @@ from holdfast.stability import (
     chance_disagreement,
     disagreement_bound,
 )
+from holdfast.typing import BoundForm
 
 __all__ = [
     "AVERAGED",
@@ -62,7 +63,7 @@ def dp_to_replicable(
     *,
     rho: float,
     sampling: str = "cheapest",
-    method: str = "sharp",
+    method: BoundForm = "sharp",
     c: float | None = None,
     C: float | None = None,  # noqa: N803 — SIS names the two constants c and C
     workers: Workers = 1,
@@ -115,7 +116,7 @@ def dp_to_replicable(
     return sampled(algorithm, plan, theorem=theorem, workers=workers, progress=progress)
 
 
-def perfect_to_replicable(algorithm: Algorithm, *, method: str = "sharp") -> Algorithm:
+def perfect_to_replicable(algorithm: Algorithm, *, method: BoundForm = "sharp") -> Algorithm:
     """A replicable algorithm on the same rows: shared coins choose from the law of the output.
 
     Guarantee: ``PerfectGeneralization.replicability``, plus twice 2e/(1 + e) where the law is only known up

@@ -51,7 +51,7 @@ __all__ = [
 
 
 _CHOICES = 40
-# A plan that needs more runs than this times the votes that decide is not worth having.
+# A plan with more runs than this multiple of the votes that decide is not considered.
 _LONGEST = 50
 # Counts farther than this many √t from their mean are not summed one by one; Hoeffding bounds all of them.
 _REACH = 5.0
@@ -63,8 +63,8 @@ class VotePlan(Record):
     """``seeds`` coin sequences, each run on ``parts`` fresh samples, then ``elect``.
 
     ``reserve`` is the weight of "nobody" as a number of votes; None where the outcomes are listed and the
-    vote is purely private. ``wrong`` is the number of wrong outputs that the analysis is not prepared for; 0
-    where it takes all that are not canonical for wrong.
+    vote is purely private. With fewer than ``wrong`` wrong outputs the bound on a lost vote holds. It is 0 if
+    the analysis treats every output that is not canonical as wrong.
     """
 
     seeds: int
@@ -142,7 +142,7 @@ def mean_of_votes(trials: int, share: float, loss: Callable[[Floats], Floats]) -
     return mean_loss
 
 
-def log_bad(epsilon: float, held: float | None, votes: Any, outcomes: int | None, size: int = 1) -> Any:
+def log_bad(epsilon: float, reserved: float | None, votes: Any, outcomes: int | None, size: int = 1) -> Any:
     """The logarithm of the weight of None and of ``size`` wrong items with ``votes`` votes each.
 
     Wrong items without votes weigh something only where outcomes are listed.
@@ -150,20 +150,20 @@ def log_bad(epsilon: float, held: float | None, votes: Any, outcomes: int | None
     theta = epsilon / 2.0
     with np.errstate(divide="ignore"):
         voted = theta * votes + np.log(-np.expm1(-theta * votes)) + math.log(size)
-        if held is None:
+        if reserved is None:
             assert outcomes is not None
             return np.logaddexp(np.log(float(outcomes - 1)), voted)
-    return np.logaddexp(theta * held + math.log(math.expm1(theta)), voted)
+    return np.logaddexp(theta * reserved + math.log(math.expm1(theta)), voted)
 
 
-def lost(epsilon: float, held: float | None, votes: Any, bad: Any) -> Any:
+def lost(epsilon: float, reserved: float | None, votes: Any, bad: Any) -> Any:
     """How likely None or a wrong item is chosen, if a right one has ``votes`` votes."""
     theta = epsilon / 2.0
     with np.errstate(divide="ignore", over="ignore"):
         good = theta * votes
-        if held is not None:
+        if reserved is not None:
             good = good + np.log(-np.expm1(-theta * votes))
-        # Without a vote, and without anybody against it, an item may still not win.
+        # An item without votes counts as lost.
         return np.where(votes > 0.0, 1.0 / (1.0 + np.exp(np.where(votes > 0.0, good, 0.0) - bad)), 1.0)
 
 
@@ -190,14 +190,16 @@ def vote_plan(
     """
     if not (coins.nu < 1.0 and coins.eta < 1.0):
         raise InvalidArgument("coins", "GoodCoins with nu < 1 and eta < 1", coins, of=of, reference=by)
-    held = None if delta == 0.0 else reserve(epsilon, delta)
-    vote = _Vote(coins.eta, epsilon, held, outcomes, failure)
-    decisive = 10.0 + (2.0 / epsilon) * (5.0 - math.log(beta) + float(log_bad(epsilon, held, 0.0, outcomes)))
+    reserved = None if delta == 0.0 else reserve(epsilon, delta)
+    vote = _Vote(coins.eta, epsilon, reserved, outcomes, failure)
+    decisive = 10.0 + (2.0 / epsilon) * (
+        5.0 - math.log(beta) + float(log_bad(epsilon, reserved, 0.0, outcomes))
+    )
     longest = math.ceil(_LONGEST * max(10.0, decisive))
     best: VotePlan | None = None
     bad_coins = 1.0
     for seeds in itertools.count(1):
-        # More seeds than this gain next to nothing, or cost more than they may.
+        # Stop where more seeds gain almost nothing, or where they cost more than ``beta`` allows.
         if bad_coins < beta / 1000.0 or seeds * failure / (1.0 - coins.eta) >= beta:
             break
         bad_coins = coins.nu**seeds
@@ -205,8 +207,9 @@ def vote_plan(
             continue
         room, most = (beta - bad_coins) * (1.0 - 1e-12), longest
         if below < math.inf:
-            # Most numbers of seeds are ruled out here, by one sum: as many parts as would still be an
-            # improvement must be enough. More seeds would have fewer parts, and no more room than β.
+            # This rules out most numbers of seeds with one sum. An improvement has at most ``most`` parts. If
+            # even these are not enough, this number of seeds is no improvement. With still more seeds there
+            # are fewer parts and no more room than β.
             most = math.ceil(below / seeds) - 1
             missed = vote.missed(seeds, most)[0] if most > 0 else 1.0
             if missed >= beta:
@@ -216,7 +219,7 @@ def vote_plan(
         parts = vote.fewest_parts(seeds, room, most)
         if parts is not None:
             missed, wrong = vote.missed(seeds, parts)
-            best = VotePlan(seeds, parts, held, wrong, rounding.probability(bad_coins + missed))
+            best = VotePlan(seeds, parts, reserved, wrong, rounding.probability(bad_coins + missed))
             below = best.runs
     if best is None:
         expected = f"so small that {beta:g} can be reached: with s seeds it costs about s·failure/(1 − eta)"
@@ -230,7 +233,7 @@ class _Vote:
 
     eta: float
     epsilon: float
-    held: float | None
+    reserved: float | None
     outcomes: int | None
     failure: float
 
@@ -239,15 +242,15 @@ class _Vote:
         return search.least_whole(lambda parts: self.missed(seeds, parts)[0] < room, most=most)
 
     def missed(self, seeds: int, parts: int) -> tuple[float, int]:
-        """How often good coins are outvoted or wrong, and the wrong outputs that this is not prepared for."""
-        # Every number of them is a bound, so a few are tried.
+        """How often good coins are outvoted or wrong, at most, and the ``wrong`` that gives this bound."""
+        # Every number of wrong outputs gives a valid bound, so a few are tried.
         wrong = np.array([1])
         if self.failure > 0.0:
             wrong = np.unique(np.linspace(1, parts, _CHOICES).astype(int))
-        bad = log_bad(self.epsilon, self.held, wrong - 1.0, self.outcomes)[:, None]
+        bad = log_bad(self.epsilon, self.reserved, wrong - 1.0, self.outcomes)[:, None]
 
         def loss(votes: Floats) -> Floats:
-            return np.where(votes < wrong[:, None], 1.0, lost(self.epsilon, self.held, votes, bad))
+            return np.where(votes < wrong[:, None], 1.0, lost(self.epsilon, self.reserved, votes, bad))
 
         total = mean_of_votes(parts, 1.0 - self.eta, loss) + self.failure * seeds * parts / wrong
         place = int(np.argmin(total))
@@ -255,8 +258,8 @@ class _Vote:
             return float(total[place]), int(wrong[place])
 
         def loss_to_rest(votes: Floats) -> Floats:
-            bad = log_bad(self.epsilon, self.held, parts - votes, self.outcomes)
-            return np.asarray(lost(self.epsilon, self.held, votes, bad))
+            bad = log_bad(self.epsilon, self.reserved, parts - votes, self.outcomes)
+            return np.asarray(lost(self.epsilon, self.reserved, votes, bad))
 
         rest = float(mean_of_votes(parts, 1.0 - self.eta, loss_to_rest)) + self.failure / (1.0 - self.eta)
         return (rest, 0) if rest < total[place] else (float(total[place]), int(wrong[place]))
@@ -371,7 +374,7 @@ def cheapest_vote(
     ways = ([0.0] if outcomes is not None else []) + ([delta] if delta > 0.0 else [])
     plans: list[VotePlan] = []
     refusals: list[InvalidArgument] = []
-    # Of two votes with as many runs, the first, which is purely private.
+    # If two votes need equally many runs, the first is taken: it is purely private.
     for spent in ways:
 
         def plan_for(coins: GoodCoins, below: float, spent: float = spent) -> VotePlan:

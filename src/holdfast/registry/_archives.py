@@ -52,6 +52,7 @@ from holdfast.registry._datasets import DATASETS_SCHEMA, Datasets, book_name_of
 from holdfast.registry._people import TOKENS_SCHEMA, Person
 from holdfast.registry._policy import DELETED, EPOCHS_SCHEMA, STATES_SCHEMA, Arrived, Planned, Policy
 from holdfast.registry._storage import (
+    CONTENTS_SCHEMA,
     Conflict,
     Places,
     PostgresStore,
@@ -98,7 +99,7 @@ def add_file(archive: tarfile.TarFile, name: str, path: Path) -> dict[str, Any]:
         size = os.fstat(file.fileno()).st_size
         hashed = _Hashed(file)
         try:
-            archive.addfile(_info(name, size), hashed)
+            archive.addfile(_member_info(name, size), hashed)
         except OSError as error:
             if error.errno is not None:
                 raise
@@ -115,7 +116,7 @@ def add_statement(
 ) -> None:
     """Put the signed statement about all files at the end of an archive."""
     text = json.dumps(seal(key, files, kind.type, {"format": kind.format, **predicate})).encode()
-    archive.addfile(_info(MANIFEST, len(text)), io.BytesIO(text))
+    archive.addfile(_member_info(MANIFEST, len(text)), io.BytesIO(text))
 
 
 class _Hashed:
@@ -130,7 +131,7 @@ class _Hashed:
         return block
 
 
-def _info(name: str, size: int) -> tarfile.TarInfo:
+def _member_info(name: str, size: int) -> tarfile.TarInfo:
     info = tarfile.TarInfo(name)
     info.size, info.mode, info.mtime = size, 0o600, int(time.time())
     return info
@@ -163,13 +164,13 @@ class OpenedArchive:
                 f"it: {predicate.get('version', 'unknown')}."
             )
         expected = {file["name"]: file["digest"]["sha256"] for file in statement["subject"]}
-        wrong = sorted(
+        changed_files = sorted(
             name for name in {*expected, *self.digests} if expected.get(name) != self.digests.get(name)
         )
-        if wrong:
+        if changed_files:
             raise ArchiveError(
-                f"The {name} was changed: {wrong[0]} and {len(wrong) - 1} other files are not what was "
-                "signed. Nothing was restored."
+                f"The {name} was changed: {changed_files[0]} and {len(changed_files) - 1} other files are "
+                "not what was signed. Nothing was restored."
             )
         return predicate
 
@@ -177,8 +178,10 @@ class OpenedArchive:
 def extract(file: Path | BinaryIO, folder: Path, kind: Kind) -> OpenedArchive:
     """Write every file of an archive to a folder. :meth:`OpenedArchive.verified_predicate` then checks that
     they are what was signed."""
-    called = getattr(file, "name", "The file") if not isinstance(file, Path) else str(file)
-    cut = ArchiveError(f"{called} is not a {kind.name} of Holdfast, or it was cut. Nothing was restored.")
+    file_name = getattr(file, "name", "The file") if not isinstance(file, Path) else str(file)
+    not_an_archive = ArchiveError(
+        f"{file_name} is not a {kind.name} of Holdfast, or it was cut. Nothing was restored."
+    )
     digests: dict[str, str] = {}
     manifest = b""
     try:
@@ -189,7 +192,7 @@ def extract(file: Path | BinaryIO, folder: Path, kind: Kind) -> OpenedArchive:
                 safe = member.isfile() and not name.is_absolute() and ".." not in name.parts
                 if not safe or member.name in digests or manifest:
                     raise ArchiveError(
-                        f"{called} is not a {kind.name} of Holdfast: it has a member {member.name!r}."
+                        f"{file_name} is not a {kind.name} of Holdfast: it has a member {member.name!r}."
                     )
                 content = archive.extractfile(member)
                 assert content is not None
@@ -198,9 +201,9 @@ def extract(file: Path | BinaryIO, folder: Path, kind: Kind) -> OpenedArchive:
                 else:
                     digests[member.name] = _write(folder / name, content)
     except (tarfile.TarError, EOFError):
-        raise cut from None
+        raise not_an_archive from None
     if not manifest:
-        raise cut
+        raise not_an_archive
     return OpenedArchive(kind, digests, manifest)
 
 
@@ -291,8 +294,8 @@ class Bundles:
             staged = Path(folder)
             predicate = extract(file, staged, BUNDLE).verified_predicate(sender)
             registered = json.loads((staged / "dataset.json").read_text(encoding="utf-8"))
-            before, now = str(predicate["name"]), name or str(predicate["name"])
-            require_name(now)
+            former_name, new_name = str(predicate["name"]), name or str(predicate["name"])
+            require_name(new_name)
             to = predicate["to"]
             if to is not None and to != self._places.key.public:
                 raise Conflict(
@@ -308,22 +311,26 @@ class Bundles:
                     "dataset than this one knows. Install that version. Nothing was changed."
                 ) from None
             heads = _checked_bundle_books(staged / "books", predicate["books"])
-            newest = book_name_of(now, planned[-1].number)
-            self._administration.record(person, "import", dataset=now, sender=sender, goes_on=to is not None)
+            newest = book_name_of(new_name, planned[-1].number)
+            self._administration.record(
+                person, "import", dataset=new_name, sender=sender, goes_on=to is not None
+            )
 
             def place() -> None:
-                self._place_books(staged / "books", before, now, [epoch.number for epoch in planned])
-                self._administration.settle_import(person, newest, sender, goes_on=to is not None)
+                self._place_books(
+                    staged / "books", former_name, new_name, [epoch.number for epoch in planned]
+                )
+                self._administration.settle_import(person, newest, sender, continues=to is not None)
 
-            self._datasets.take_in(now, policy, planned, place)
-            return Imported(now, to is not None, sender, sum(head.sequence for head in heads))
+            self._datasets.take_in(new_name, policy, planned, place)
+            return Imported(new_name, to is not None, sender, sum(head.sequence for head in heads))
 
-    def _place_books(self, staged: Path, before: str, now: str, numbers: list[int]) -> None:
+    def _place_books(self, staged: Path, former_name: str, new_name: str, numbers: list[int]) -> None:
         """Put the books where those of this service are, under their names here. Books that an interrupted
         import has placed stay."""
         for number in numbers:
-            name = book_name_of(now, number)
-            path = (staged / f"{book_name_of(before, number)}.holdfast").rename(staged / f"{name}.new")
+            name = book_name_of(new_name, number)
+            path = (staged / f"{book_name_of(former_name, number)}.holdfast").rename(staged / f"{name}.new")
             placed, arrived = self._identity(name), _identity(path)
             if placed == arrived:
                 path.unlink()
@@ -358,11 +365,11 @@ def _identity(path: Path) -> str:
 
 
 def _planned(epoch: dict[str, Any]) -> Planned:
-    return Planned(epoch["number"], Arrived(**epoch["arrived"]), "", epoch["since"], whole=True)
+    return Planned(epoch["number"], Arrived(**epoch["arrived"]), "", epoch["since"], is_open=True)
 
 
 def _checked_bundle_books(folder: Path, stated_heads: list[dict[str, Any]]) -> list[BookHead]:
-    """How the books of a bundle end. A book with a wrong chain or sum is refused."""
+    """The last line of each book of a bundle. A book whose chain or sums are wrong is refused."""
     heads = [BookHead(**head) for head in stated_heads]
     for head in heads:
         path = folder / f"{head.name}.holdfast"
@@ -377,17 +384,18 @@ _SQLITE = b"SQLite format 3\x00"
 _BESIDE = ("-wal", "-shm", "-journal")
 _TRIES = 5
 # Tables that a service with books in PostgreSQL keeps in the database, and the files that they are copied to.
-# Sessions are left out. Claims of rows are left out too: the first start makes them again.
+# Sessions are left out. Digests of rows are in it: those of deleted and archived datasets are not made again.
 _REGISTRATIONS = {
     "tokens": TOKENS_SCHEMA,
     "datasets": DATASETS_SCHEMA + EPOCHS_SCHEMA + STATES_SCHEMA,
     "boards": BOARDS_SCHEMA,
     "gates": GATES_SCHEMA,
+    "contents": CONTENTS_SCHEMA,
 }
 _COPIED = {
     f"holdfast_{table}" for schema in _REGISTRATIONS.values() for table in re.findall(r"\[(\w+)\]", schema)
 }
-_MADE_ANEW = {f"holdfast_{table}" for table in ("sessions", "contents", "contents_secret", "key", "changes")}
+_MADE_ANEW = {f"holdfast_{table}" for table in ("sessions", "key", "changes")}
 
 
 @dataclass(frozen=True, repr=False)
@@ -496,8 +504,8 @@ def _stage(home: Path, books: str | None, staged: Path) -> list[BookHead]:
     no new book appears during both copies, every registration has its book."""
     place = books if books is not None else home / "books"
     for _ in range(_TRIES):
-        for old in staged.iterdir():
-            shutil.rmtree(old) if old.is_dir() else old.unlink()
+        for leftover in staged.iterdir():
+            shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
         (staged / "books").mkdir()
         heads = copy_books(place, staged / "books")
         if books is not None:
@@ -526,9 +534,9 @@ def _copy_registrations(url: str, folder: Path) -> None:
                         for _, name, type_, _, _, key in copy.execute(f"PRAGMA table_info({table})")
                         if (name, type_, key) != ("number", "INTEGER", 1)  # Numbered by the database itself.
                     ]
-                    named, places = ", ".join(columns), ", ".join("?" * len(columns))
-                    for row in store.execute(f"SELECT {named} FROM [{table}] ORDER BY rowid"):
-                        copy.execute(f"INSERT INTO [{table}] ({named}) VALUES ({places})", row)
+                    column_names, placeholders = ", ".join(columns), ", ".join("?" * len(columns))
+                    for row in store.execute(f"SELECT {column_names} FROM [{table}] ORDER BY rowid"):
+                        copy.execute(f"INSERT INTO [{table}] ({column_names}) VALUES ({placeholders})", row)
             finally:
                 copy.close()
     finally:
@@ -556,19 +564,21 @@ def _add_plain(archive: tarfile.TarFile, home: Path, tables: Path) -> list[dict[
 
 
 def _missing_tables(staged: Path, tables: Path) -> list[str]:
-    """The registered files that are not in the folder of tables. Those of deleted datasets may be gone."""
+    """The registered files that are not in the folder of tables. Files of deleted datasets are not needed."""
     datasets, boards = staged / "datasets.sqlite", staged / "boards.sqlite"
     states = rows_of(datasets, "SELECT name, state FROM dataset_states")
     deleted = {name for name, state in states if state == DELETED}
-    first = rows_of(datasets, "SELECT name, source FROM datasets")
-    later = rows_of(datasets, "SELECT dataset, arrived FROM epochs WHERE whole = 1 AND number > 1")
-    registered = [source for name, source in first if name not in deleted]
-    registered += [json.loads(arrived)["source"] for name, arrived in later if name not in deleted]
+    first_epochs = rows_of(datasets, "SELECT name, source FROM datasets")
+    later_epochs = rows_of(datasets, "SELECT dataset, arrived FROM epochs WHERE whole = 1 AND number > 1")
+    registered = [source for name, source in first_epochs if name not in deleted]
+    registered += [json.loads(arrived)["source"] for name, arrived in later_epochs if name not in deleted]
     registered += [source for (source,) in rows_of(boards, "SELECT source FROM boards")]
     files = {source for source in registered if "://" not in source}
     # Earlier versions registered the whole path of a file.
-    there = {text for name, path in _members(tables) for text in (name, str(path.resolve()))}
-    return sorted(files - there)
+    present_files = {
+        file_name for name, path in _members(tables) for file_name in (name, str(path.resolve()))
+    }
+    return sorted(files - present_files)
 
 
 def _add_tables(archive: tarfile.TarFile, tables: Path) -> list[dict[str, Any]]:
@@ -643,13 +653,13 @@ def _checked_backup_books(staged: Path, predicate: dict[str, Any]) -> list[BookH
     return heads
 
 
-def _move_sources(staged: Path, before: Path, now: Path) -> None:
+def _move_sources(staged: Path, former_folder: Path, new_folder: Path) -> None:
     """Update the registrations to the new places of the tables. Addresses of databases stay as they are."""
 
     def moved(source: str) -> str:
         path = Path(source)
-        inside = "://" not in source and path.is_absolute() and path.is_relative_to(before)
-        return str(now / path.relative_to(before)) if inside else source
+        inside = "://" not in source and path.is_absolute() and path.is_relative_to(former_folder)
+        return str(new_folder / path.relative_to(former_folder)) if inside else source
 
     for name, table in (("datasets", "datasets"), ("boards", "boards")):
         path = staged / f"{name}.sqlite"
@@ -659,18 +669,18 @@ def _move_sources(staged: Path, before: Path, now: Path) -> None:
             for row, source in database.execute(f"SELECT rowid, source FROM {table}").fetchall():
                 database.execute(f"UPDATE {table} SET source = ? WHERE rowid = ?", (moved(source), row))
             if name == "datasets":
-                for row, text in database.execute("SELECT rowid, arrived FROM epochs").fetchall():
-                    arrived = json.loads(text)
+                for row, arrived_text in database.execute("SELECT rowid, arrived FROM epochs").fetchall():
+                    arrived = json.loads(arrived_text)
                     arrived["source"] = moved(arrived["source"])
                     change = (json.dumps(arrived), row)
                     database.execute("UPDATE epochs SET arrived = ? WHERE rowid = ?", change)
 
 
-def _behind(heads: list[BookHead], seen: Iterable[Checkpoint]) -> list[Behind]:
+def _behind(heads: list[BookHead], checkpoints: Iterable[Checkpoint]) -> list[Behind]:
     """Books with more lines in the witness file than here, and books that are not in the backup at all."""
     restored = {head.book: head for head in heads}
     newest: dict[str, Checkpoint] = {}
-    for checkpoint in seen:
+    for checkpoint in checkpoints:
         if checkpoint.book not in newest or checkpoint.sequence > newest[checkpoint.book].sequence:
             newest[checkpoint.book] = checkpoint
     return [

@@ -103,12 +103,12 @@ class Boards:
                 board = self._opened(name, source, terms)
                 if record is not None:
                     record()
-                done = self._database.execute(
+                inserted = self._database.execute(
                     "INSERT INTO [boards] (name, source, terms, blind) VALUES (?, ?, ?, ?) "
                     "ON CONFLICT DO NOTHING",
                     (name, source, json.dumps(terms), int(blind)),
                 )
-                if done.rowcount != 1:  # Another process was faster.
+                if inserted.rowcount != 1:  # Another process was faster.
                     board.close()
                     raise _board_taken(name)
             except BaseException:
@@ -153,7 +153,9 @@ class Boards:
         if board.finished:
             raise QueryRejected("This board is finished; nothing more can be submitted.")
         with self._turn_of(name):
-            if self.blind(name) and (received := self._put_by(name, board, person, predictions)):
+            if self.blind(name) and (
+                received := self._keep_until_unblinded(name, board, person, predictions)
+            ):
                 return received
 
         def permit(balance: Balance, price: int) -> None:
@@ -161,7 +163,9 @@ class Boards:
 
         return board.submit(predictions, asker=Asker(person.account, permit=permit))
 
-    def _put_by(self, name: str, board: Board, person: Person, predictions: Any) -> Received | None:
+    def _keep_until_unblinded(
+        self, name: str, board: Board, person: Person, predictions: Any
+    ) -> Received | None:
         """Keep a submission until the end of the blind phase; None if that phase has ended meanwhile."""
 
         def waits(key: str) -> bool:
@@ -170,7 +174,7 @@ class Boards:
 
         def permit(key: str) -> None:
             if not waits(key):
-                self._require_rate_unseen(name, person)
+                self._require_rate_unrecorded(name, person)
 
         key = board.take_in(predictions, by=person.account, permit=permit)
         if not waits(key):
@@ -181,7 +185,7 @@ class Boards:
             )
         return Received(key, person.account) if waits(key) else None
 
-    def _require_rate_unseen(self, name: str, person: Person) -> None:
+    def _require_rate_unrecorded(self, name: str, person: Person) -> None:
         """Count and limit what the account does not record: submissions that are only kept, and choices of
         finalists."""
         now = int(time.time())
@@ -189,11 +193,11 @@ class Boards:
         self._database.execute(
             "DELETE FROM [received] WHERE at <= ? OR at >= ?", (now - Balance.window, now + Balance.window)
         )
-        (count, first) = self._database.execute(
+        (count, oldest) = self._database.execute(
             "SELECT count(*), min(at) FROM [received] WHERE board = ? AND person = ?", (name, person.account)
         ).fetchone()
         if count >= self._rates[name]:
-            raise TooMany(self._rates[name], Balance.window - max(0, now - first))
+            raise TooMany(self._rates[name], Balance.window - max(0, now - oldest))
         self._database.execute(
             "INSERT INTO [received] (board, person, at) VALUES (?, ?, ?)", (name, person.account, now)
         )
@@ -225,7 +229,7 @@ class Boards:
 
         def permit() -> None:
             with self._turn_of(name):
-                self._require_rate_unseen(name, person)
+                self._require_rate_unrecorded(name, person)
 
         return self.get(name).choose_finalists(keys, by=person.account, permit=permit)
 
@@ -239,11 +243,11 @@ class Boards:
         board = self.get(name)
         unscored: list[Received] = []
         with self._turn_of(name):
-            while kept := self._database.execute(
+            while waiting := self._database.execute(
                 "SELECT rowid, submission, person FROM [waiting] WHERE board = ? ORDER BY rowid", (name,)
             ).fetchall():
-                submissions = board.score_all([key for _, key, _ in kept])
-                for (number, key, person), submission in zip(kept, submissions, strict=True):
+                submissions = board.score_all([key for _, key, _ in waiting])
+                for (number, key, person), submission in zip(waiting, submissions, strict=True):
                     if submission is None:
                         unscored.append(Received(key, person))
                     self._database.execute("DELETE FROM [waiting] WHERE rowid = ?", (number,))
@@ -301,10 +305,10 @@ def _require_few_labels(source: str) -> None:
     """Refuse labels that would not fit in memory, where a board keeps them. The size of a plain file bounds
     its rows. Any other source gives its number of rows before they are read."""
     if source.lower().endswith(_PLAIN) and "://" not in source:
-        few = Path(source).stat().st_size <= _MOST_LABEL_BYTES
+        fits = Path(source).stat().st_size <= _MOST_LABEL_BYTES
     else:
-        few = open_rows(source).count <= _MOST_LABELS
-    if not few:
+        fits = open_rows(source).count <= _MOST_LABELS
+    if not fits:
         wanted = f"a table of labels with at most {_MOST_LABELS:,} rows, and as CSV at most 1 GB"
         raise InvalidArgument("source", wanted, "more", of="a board")
 
@@ -379,12 +383,14 @@ class Gates:
         if (source is None) == (results is None):
             wanted = "a file among the sources, or results in the body, and not both"
             raise InvalidArgument("source", wanted, source, of="a gate")
-        given = self._read(source, reading or {}) if source is not None else results
-        assert given is not None
+        incumbent_results = self._read(source, reading or {}) if source is not None else results
+        assert incumbent_results is not None
         terms = {
-            "incumbent": given.scores if isinstance(given, GivenResults) else given,
-            "outputs": given.outputs,
-            "clusters": given.clusters,
+            "incumbent": incumbent_results.scores
+            if isinstance(incumbent_results, GivenResults)
+            else incumbent_results,
+            "outputs": incumbent_results.outputs,
+            "clusters": incumbent_results.clusters,
             "name": incumbent,
             "reading": reading,
             **terms,
@@ -404,10 +410,10 @@ class Gates:
                 if opened and isinstance(error, HoldfastError):
                     raise _gate_taken(name) from None  # Another process was faster.
                 raise
-            done = self._database.execute(
+            inserted = self._database.execute(
                 "INSERT INTO [gates] (name, rate) VALUES (?, ?) ON CONFLICT DO NOTHING", (name, rate)
             )
-            if done.rowcount == 0:
+            if inserted.rowcount == 0:
                 gate.close()
                 raise _gate_taken(name)
             self._open[name] = OpenGate(gate, book, rate)
@@ -482,8 +488,8 @@ def read_result_file(place: str, options: dict[str, Any]) -> Results:
             "holdfast.registry._boards:result_pieces", place, options, memory=2 * MOST_MEMORY, seconds=120.0
         )
         fields: dict[str, Any] = next(pieces)
-        for field, part in pieces:
-            fields[field].update(part)
+        for field, entries in pieces:
+            fields[field].update(entries)
     except Exhausted as limit:
         raise QueryRejected(f"The results could not be read. {limit} Split the results.") from None
     return Results(**fields)
@@ -496,7 +502,7 @@ def result_pieces(place: str, options: dict[str, Any]) -> Iterator[Any]:
     yield {name: {} if isinstance(value, dict) else value for name, value in fields.items()}
     for name, value in fields.items():
         if isinstance(value, dict):
-            yield from ((name, part) for part in parts_of(value))
+            yield from ((name, entries) for entries in parts_of(value))
 
 
 def unknown_gate(name: str) -> Unknown:
@@ -513,15 +519,15 @@ def _book_name(name: str) -> str:
     return f"{name}.gate"
 
 
-def _require_tasks(gate: Gate, given: Mapping[str, Mapping[str, Any] | None]) -> None:
+def _require_tasks(gate: Gate, by_field: Mapping[str, Mapping[str, Any] | None]) -> None:
     """Refuse other tasks than the gate's without naming one: a token that may only submit sees no tasks."""
     tasks = set(gate.tasks)
-    for what, by_task in given.items():
+    for field, by_task in by_field.items():
         if by_task is None or by_task.keys() == tasks:
             continue
         missing, unknown = len(tasks - by_task.keys()), len(by_task.keys() - tasks)
         raise QueryRejected(
-            f"The {what} are not for the tasks of this gate: {missing:,} of its {len(tasks):,} tasks are "
+            f"The {field} are not for the tasks of this gate: {missing:,} of its {len(tasks):,} tasks are "
             f"missing, and {unknown:,} are not among them. This message does not say which, because this "
             "token may only submit. Nothing was charged."
         )

@@ -84,8 +84,8 @@ class Dataset:
     ) -> Answer:
         """Answer a question for a person, within their share and their rate. A recorded answer uses up
         neither. A request that was answered in an earlier epoch returns that answer."""
-        asked = self._asked_in(request)
-        return asked.guard.ask(question, precise=precise, nats=nats, asker=asked._asker(person, request))
+        epoch = self._epoch_of_request(request)
+        return epoch.guard.ask(question, precise=precise, nats=nats, asker=epoch._asker(person, request))
 
     def table(
         self, person: Person, question: str, *, precise: bool = False, nats: float | None = None
@@ -109,13 +109,13 @@ class Dataset:
         """Ask several questions together, each with its request and wished nats. Returns for each its answer,
         or why it is refused; with ``stop`` only up to the first refusal. All questions are checked before the
         first is asked."""
-        epochs = [self._asked_in(request) for _, request, _ in questions]
+        epochs = [self._epoch_of_request(request) for _, request, _ in questions]
         outcomes: list[Answer | HoldfastError] = []
         for epoch, group in groupby(zip(epochs, questions, strict=True), key=lambda pair: pair[0]):
             members = [member for _, member in group]
-            asked = [(question, epoch._asker(person, request)) for question, request, _ in members]
+            asked_questions = [(question, epoch._asker(person, request)) for question, request, _ in members]
             nats = [wished for _, _, wished in members]
-            outcomes += epoch.guard.answer_each(asked, nats=nats, stop=stop)
+            outcomes += epoch.guard.answer_each(asked_questions, nats=nats, stop=stop)
             if stop and isinstance(outcomes[-1], HoldfastError):
                 break
         return outcomes
@@ -123,11 +123,11 @@ class Dataset:
     def ask_apart(self, questions: Sequence[tuple[Person, str, Context]]) -> list[Answer | HoldfastError]:
         """Ask questions of people who wait for the same turn, each with the context of its request. Returns
         for each its answer, or why it is refused. The questions are not a batch."""
-        asked = [
+        asked_questions = [
             (question, replace(self._asker(person, ""), context=context))
             for person, question, context in questions
         ]
-        return self.guard.answer_apart(asked)
+        return self.guard.answer_apart(asked_questions)
 
     def preview(
         self, person: Person, question: str, *, precise: bool = False, nats: float | None = None
@@ -159,7 +159,7 @@ class Dataset:
         return int(self.guard.certificate.numbers.get("training rows", 0))
 
     def share_left(self, person: Person) -> float | None:
-        """What is left of the person's share, or of their team's; None without one."""
+        """What is left of the person's share, or of their team's share if that is less; None without one."""
         return self.policy.share_left(person, self.guard.balance)
 
     def standing(self) -> dict[str, Any]:
@@ -167,8 +167,8 @@ class Dataset:
         address = f"{self.name}@{self.guard.epoch.number}"
         return {"address": address, "since": self.planned.since, **standing(self.guard)}
 
-    def _asked_in(self, request: str) -> Dataset:
-        """The earlier epoch in which this request was made, or else this epoch."""
+    def _epoch_of_request(self, request: str) -> Dataset:
+        """The earlier epoch that has answered this request, or else this epoch."""
         if not (request and self.earlier):
             return self
         return next((epoch for epoch in self.earlier if epoch.book.requested(request) is not None), self)
@@ -198,7 +198,7 @@ class Datasets:
         self._lock = RLock()  # For what is listed here; never held while rows are opened.
         self._opening: dict[str, RLock] = {}
         self._open: dict[str, Dataset] = {}
-        self._current: set[str] = set()  # Of these every epoch is open.
+        self._current: set[str] = set()  # The datasets of which every epoch is open.
         self._dropped: list[Dataset] = []  # No longer served, but a question may still be running.
         self._changes = -1
         self._database = places.store("datasets") if store is None else store
@@ -265,9 +265,9 @@ class Datasets:
     def registration(self, name: str) -> dict[str, Any]:
         """What was recorded about a dataset: its policy, and where the rows of each epoch are."""
         source, policy = self._registration(name)
-        later = [epoch for epoch in self._epochs.after(name, 1) if epoch.whole]
+        later = [epoch for epoch in self._epochs.after(name, 1) if epoch.is_open]
         since = next((epoch.since for epoch in self._epochs.after(name, 0) if epoch.number == 1), None)
-        epochs = [Planned(1, Arrived(source), "", since, whole=True), *later]
+        epochs = [Planned(1, Arrived(source), "", since, is_open=True), *later]
         return {
             "policy": json.loads(policy),
             "epochs": [
@@ -277,11 +277,11 @@ class Datasets:
         }
 
     def _write_down(self, opened: Dataset, source: str) -> None:
-        done = self._database.execute(
+        inserted = self._database.execute(
             "INSERT INTO [datasets] (name, source, policy) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
             (opened.name, source, json.dumps(opened.policy.to_dict())),
         )
-        if done.rowcount != 1:  # Another process was faster.
+        if inserted.rowcount != 1:  # Another process was faster.
             opened.close()
             raise _taken(opened.name)
 
@@ -351,7 +351,7 @@ class Datasets:
         """The names of the books of every epoch of a dataset, whether it is served or not. Opens no rows."""
         if not self._registered(name):
             raise _unknown(name)
-        later = [planned.number for planned in self._epochs.after(name, 1) if planned.whole]
+        later = [planned.number for planned in self._epochs.after(name, 1) if planned.is_open]
         return [book_name_of(name, number) for number in (1, *later)]
 
     def book_of(self, name: str) -> Book:
@@ -371,7 +371,7 @@ class Datasets:
             if name in self._open:
                 self._dropped.append(self._open.pop(name))
 
-    def take_up_terms(self, name: str) -> None:
+    def apply_terms(self, name: str) -> None:
         """Apply the terms that the books of a dataset state, here and in every other process."""
         self.states.announce_terms(name)
         with self._opening_of(name), self._lock:
@@ -422,7 +422,7 @@ class Datasets:
             return self._opening.setdefault(name, RLock())
 
     def _newest(self, name: str) -> Dataset:
-        # What another process wrote is noticed by this number.
+        # This number differs if another process has changed the list of datasets.
         changes = self._database.changes()
         with self._lock:
             if changes != self._changes:
@@ -483,7 +483,7 @@ class Datasets:
             raise _unknown(name)
         # A dataset that was registered before epochs were recorded has no entry here.
         since = next((planned.since for planned in self._epochs.after(name, 0) if planned.number == 1), None)
-        planned = Planned(1, Arrived(row[0]), "", since, whole=True)
+        planned = Planned(1, Arrived(row[0]), "", since, is_open=True)
         opened = self._opened(name, Policy(**json.loads(row[1])), planned)
         self._contents.catch_up(self._places.place(row[0]), "dataset", name)
         return opened
@@ -491,7 +491,7 @@ class Datasets:
     def _caught_up(self, newest: Dataset) -> Dataset:
         """A dataset with all its epochs, including those whose opening was interrupted."""
         for planned in self._epochs.after(newest.name, newest.guard.epoch.number):
-            if not planned.whole:
+            if not planned.is_open:
                 if newest.book.about(EpochLink.ANNOUNCED, "act") is None:
                     break  # This epoch was never opened.
                 try:

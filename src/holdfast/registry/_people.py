@@ -19,6 +19,7 @@ from holdfast import checks
 from holdfast.errors import HoldfastError, InvalidArgument
 from holdfast.records import Record
 from holdfast.registry._storage import SqliteStore, Store, Unknown, adopt, named
+from holdfast.typing import PersonRole
 
 ROLES = ("owner", "analyst", "auditor", "participant", "submitter")
 _SCOPE = re.compile(r"(dataset:|board:|gate:|)([a-z0-9][a-z0-9_-]{0,62})")
@@ -126,7 +127,7 @@ class Tokens:
         self,
         name: str,
         *,
-        role: str,
+        role: PersonRole,
         team: str = "",
         dataset: str = "*",
         days: float = 90,
@@ -150,7 +151,7 @@ class Tokens:
         self,
         name: str,
         *,
-        role: str,
+        role: PersonRole,
         team: str = "",
         dataset: str = "*",
         days: float = 90,
@@ -208,7 +209,7 @@ class Tokens:
         self,
         identity: str,
         *,
-        role: str | None = None,
+        role: PersonRole | None = None,
         dataset: str | None = None,
         days: float | None = None,
         by: Person | None = None,
@@ -302,14 +303,14 @@ def _checked_reach(role: str, dataset: str, by: Person | None) -> str:
     return dataset
 
 
-def scope_of(text: str) -> str:
+def scope_of(scope: str) -> str:
     """What a token reaches, with its kind."""
-    if text == "*":
-        return text
-    parts = _SCOPE.fullmatch(text)
+    if scope == "*":
+        return scope
+    parts = _SCOPE.fullmatch(scope)
     if parts is None:
         raise InvalidArgument(
-            "dataset", "'*', 'dataset:NAME', 'board:NAME' or 'gate:NAME'", text, of="Tokens.issue"
+            "dataset", "'*', 'dataset:NAME', 'board:NAME' or 'gate:NAME'", scope, of="Tokens.issue"
         )
     return f"{parts[1] or 'dataset:'}{parts[2]}"
 

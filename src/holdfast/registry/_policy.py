@@ -25,11 +25,12 @@ from typing import Any, ClassVar
 
 from holdfast import checks, dependence
 from holdfast.errors import BudgetSpent, HoldfastError, InvalidArgument
-from holdfast.guard import Guard, Terms, real, whole
+from holdfast.guard import Guard, Terms, number_option, whole_option
 from holdfast.ledger import Balance, Book
 from holdfast.records import Record
 from holdfast.registry._people import Forbidden, Person
 from holdfast.registry._storage import Store
+from holdfast.typing import ReportRight
 
 RATE = 600
 SECONDS = 30.0
@@ -73,9 +74,9 @@ class Policy(Terms):
     the report, which ends the account: "owner", or "analyst" for everyone who may ask.
     """
 
-    report: str = "owner"
-    rate: int = whole(1, RATE)
-    seconds: float | None = real("(0, 86400]", SECONDS)
+    report: ReportRight = "owner"
+    rate: int = whole_option(1, RATE)
+    seconds: float | None = number_option("(0, 86400]", SECONDS)
     shares: dict[str, float] = field(default_factory=dict)
     rows: dict[str, Any] = field(default_factory=lambda: {"kind": "independent"})
 
@@ -84,8 +85,8 @@ class Policy(Terms):
     def __post_init__(self) -> None:
         super().__post_init__()
         checks.choice(self.report, "report", ("owner", "analyst"), of="Policy")
-        for who, nats in self.shares.items():
-            checks.real(nats, f"shares[{who!r}]", "[0, inf)", of="Policy")
+        for holder, nats in self.shares.items():
+            checks.real(nats, f"shares[{holder!r}]", "[0, inf)", of="Policy")
         if self.rows.get("kind") not in _MODELS:
             raise InvalidArgument("rows", f"a kind of {', '.join(_MODELS)}", self.rows, of="Policy")
 
@@ -105,12 +106,12 @@ class Policy(Terms):
             balance: The balance of the account book, which says what each person spent.
             price: The most that the question can cost, in millionths of the account's unit.
         """
-        for who in self._shares_of(person):
-            share, spent = self.shares[who], _spent(balance, who)
+        for holder in self._shares_of(person):
+            share, spent = self.shares[holder], _spent(balance, holder)
             if spent + price > math.floor(share * _MICRO):
                 left = max(0.0, share - spent / _MICRO)
                 raise BudgetSpent(
-                    f"The share of {who} is {share:g} {self.share_unit}. {left:.4g} are left, and this "
+                    f"The share of {holder} is {share:g} {self.share_unit}. {left:.4g} are left, and this "
                     f"question could cost up to {price / _MICRO:.4g}, which is reserved before the rows are "
                     "read. Ask the owner for a larger share.",
                     asked=price / _MICRO,
@@ -123,8 +124,10 @@ class Policy(Terms):
         """What is left of the share of ``person``, or of their team if that is less; None without a share.
         ``balance`` is that of the account book, which says what each person spent.
         """
-        left = [self.shares[who] - _spent(balance, who) / _MICRO for who in self._shares_of(person)]
-        return max(0.0, min(left)) if left else None
+        shares_left = [
+            self.shares[holder] - _spent(balance, holder) / _MICRO for holder in self._shares_of(person)
+        ]
+        return max(0.0, min(shares_left)) if shares_left else None
 
     @property
     def share_unit(self) -> str:
@@ -144,15 +147,15 @@ class Policy(Terms):
             )
 
     def _shares_of(self, person: Person) -> list[str]:
-        return [who for who in (person.account, person.team) if who in self.shares]
+        return [holder for holder in (person.account, person.team) if holder in self.shares]
 
 
-def _spent(balance: Balance, who: str) -> int:
-    """Micro-nats of one person, or of everyone in a team."""
-    if "/" in who:
-        return balance.spent_by(who)
+def _spent(balance: Balance, holder: str) -> int:
+    """What one person, or everyone in a team, has spent: in millionths of the unit of the account."""
+    if "/" in holder:
+        return balance.spent_by(holder)
     names = {*balance.people, *(str(body.get("by", "")) for body in balance.open.values())}
-    return sum(balance.spent_by(name) for name in names if name.split("/")[0] == who)
+    return sum(balance.spent_by(name) for name in names if name.split("/")[0] == holder)
 
 
 _MODELS: dict[str, Any] = {
@@ -187,21 +190,21 @@ def changed_terms(
     *,
     shares: dict[str, float | None] | None = None,
     rate: int | None = None,
-    report: str | None = None,
+    report: ReportRight | None = None,
 ) -> dict[str, Any]:
     """The terms of a policy after a change. Shares that are not named stay. A share of None is removed, so
     only the account limits that person or team."""
     if shares is None and rate is None and report is None:
         raise InvalidArgument("shares", "given, or rate, or report: there is nothing to change", None)
-    after = dict(policy.shares)
-    for who, share in (shares or {}).items():
+    new_shares = dict(policy.shares)
+    for holder, share in (shares or {}).items():
         if share is None:
-            after.pop(who, None)
+            new_shares.pop(holder, None)
         else:
-            after[who] = share
+            new_shares[holder] = share
     changed = replace(
         policy,
-        shares=after,
+        shares=new_shares,
         rate=policy.rate if rate is None else rate,
         report=policy.report if report is None else report,
     )
@@ -236,7 +239,7 @@ class Overtaken(HoldfastError):
 
 @dataclass(frozen=True, repr=False)
 class Arrived(Record):
-    """Rows that arrived later, and what is new about them; everything else is as in the epoch before.
+    """Rows that arrived later, and the terms that change with them. Other terms are as in the epoch before.
 
     ``source`` is where the rows are: a file in the folder of sources, or the address of a table.
     ``confidence`` is that of the new epoch; ``together`` is that of this and all later epochs together.
@@ -292,13 +295,13 @@ def standing(guard: Guard) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Planned:
-    """An epoch as it was recorded; ``whole`` once both books say that it is open."""
+    """An epoch as it was recorded. ``is_open`` is set once both books say that it is open."""
 
     number: int
     arrived: Arrived
     request: str
     since: int | None
-    whole: bool
+    is_open: bool
 
 
 class Epochs:
@@ -312,16 +315,16 @@ class Epochs:
         """Record the epoch that is about to be opened. Refused if another epoch is open already."""
         since = int(time.time())
         arrived_text = json.dumps(arrived.to_dict())
-        done = self._database.execute(
+        inserted = self._database.execute(
             f"INSERT INTO [epochs] ({_EPOCH_COLUMNS}) VALUES (?, ?, ?, ?, ?, 0) "
             "ON CONFLICT (dataset, number) DO UPDATE SET "
             "arrived = excluded.arrived, request = excluded.request, since = excluded.since "
             "WHERE [epochs].whole = 0",
             (dataset, number, arrived_text, request, since),
         )
-        if done.rowcount != 1:
+        if inserted.rowcount != 1:
             raise Overtaken(dataset, number)
-        return Planned(number, arrived, request, since, whole=False)
+        return Planned(number, arrived, request, since, is_open=False)
 
     def settle(self, dataset: str, planned: Planned) -> None:
         """Record that an epoch is open, even if another one was planned meanwhile."""
@@ -341,8 +344,8 @@ class Epochs:
             (dataset, number),
         )
         return [
-            Planned(number, Arrived(**json.loads(arrived_text)), request, since, bool(whole))
-            for number, arrived_text, request, since, whole in rows
+            Planned(number, Arrived(**json.loads(arrived_text)), request, since, bool(is_open))
+            for number, arrived_text, request, since, is_open in rows
         ]
 
 

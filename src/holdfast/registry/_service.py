@@ -70,7 +70,7 @@ class Service:
     ) -> None:
         self.home = Path(home)
         self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _keep_to_owner(self.home)
+        _restrict_to_owner(self.home)
         self.sources = Path(sources) if sources is not None else self.home / "data"
         self.sources.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.books = books
@@ -79,7 +79,7 @@ class Service:
         self._store = self.places.store("contents")
         if books is not None:
             _require_key(self._store, self.key, replace=replace_key)
-        contents = Contents(self._store)
+        contents = Contents(self._store, self.home / "contents.sqlite")
         self.tokens = Tokens(self.places.store("tokens"))
         self.tokens.adopt(self.home / "tokens.sqlite")
         self.sign_in: SignIn | None = None
@@ -91,7 +91,7 @@ class Service:
         self.gates = Gates(self.home, self.places)
         self.administration = Administration(self.places, self.datasets)
         self.bundles = Bundles(self.places, self.datasets, self.administration)
-        self.recorded = Recorded()
+        self.recorded = RecordedReplies()
         self.tokens.name_kinds(datasets=self.datasets.names(), boards=self.boards.names())
 
     def _derived(self, purpose: str) -> bytes:
@@ -139,12 +139,12 @@ class Service:
         The book then records how many lines it had. What the lost lines spent stays unknown, so close the
         account after this.
         """
-        with_marks = Marks(self.home / "marks")
-        if with_marks.read(name) is None:
+        marks = Marks(self.home / "marks")
+        if marks.read(name) is None:
             raise HoldfastError(f"There is no mark of a book {name!r}, so it cannot run behind it.")
         book = self.places.book(name, marked=False)
         try:
-            return book.accept_restored(with_marks)
+            return book.accept_restored(marks)
         finally:
             book.close()
 
@@ -170,7 +170,7 @@ class Service:
         self._store.close()
 
 
-def _keep_to_owner(home: Path) -> None:
+def _restrict_to_owner(home: Path) -> None:
     """Let only the owner read the folder, and so everything in it."""
     if home.stat().st_mode & 0o077:
         home.chmod(0o700)
@@ -183,8 +183,10 @@ def _require_key(store: Store, key: SigningKey, *, replace: bool) -> None:
     could change the lines and sign them. The private key is a file that the operator gives to every machine.
     """
     store.make(_KEY_SCHEMA)
-    how = "UPDATE SET public = excluded.public" if replace else "NOTHING"
-    store.execute(f"INSERT INTO [key] (id, public) VALUES (1, ?) ON CONFLICT (id) DO {how}", (key.public,))
+    on_conflict = "UPDATE SET public = excluded.public" if replace else "NOTHING"
+    store.execute(
+        f"INSERT INTO [key] (id, public) VALUES (1, ?) ON CONFLICT (id) DO {on_conflict}", (key.public,)
+    )
     (public,) = store.execute("SELECT public FROM [key]").fetchone()
     if public != key.public:
         raise HoldfastError(
@@ -202,7 +204,7 @@ _FORMAT = 2
 _TRIES = 100
 
 
-class Recorded:
+class RecordedReplies:
     """The replies that one process has sent, as bytes, by guard and question.
 
     An answer never changes once it is in the book. So the reply to a question in the same words is the same
@@ -246,15 +248,16 @@ class Administration:
         self._places, self._datasets = places, datasets
         self._lock = Lock()
         self._book: Book | None = None
-        self._known: tuple[Balance, int] | None = None  # the balance of the book's lines, and their number
+        # The balance of the book, and how many lines it has.
+        self._position: tuple[Balance, int] | None = None
 
     def record(self, person: Person, act: str, **about: Any) -> None:
         """Record an act of a person."""
         with self._lock:
             book = self._opened()
-            balance, last = self._known or book.start()
+            balance, last_line = self._position or book.start()
             entry = Entry("act", _body(person, act, about), _ACTS)
-            self._known = self._append(book, lambda balance: [entry], start=(balance, last))
+            self._position = self._append(book, lambda balance: [entry], start=(balance, last_line))
 
     def lines(self, after: int = 0, limit: int = 1_000) -> list[dict[str, Any]]:
         """The acts after line ``after``, in order."""
@@ -291,7 +294,7 @@ class Administration:
 
         with self._book_of(dataset.book_name) as book:
             self._append(book, line)
-        self._datasets.take_up_terms(dataset.name)
+        self._datasets.apply_terms(dataset.name)
         return self._datasets.get(name).policy
 
     def close_account(self, person: Person, name: str) -> None:
@@ -383,22 +386,22 @@ class Administration:
             self._datasets.states.write(name, ARCHIVED)
             self._datasets.drop(name)
 
-    def settle_import(self, person: Person, book_name: str, sender: str, *, goes_on: bool) -> None:
+    def settle_import(self, person: Person, book_name: str, sender: str, *, continues: bool) -> None:
         """Record in an imported book that its account continues here, or that it is closed because the
         original may continue elsewhere."""
-        here = self._places.key.public
+        own_key = self._places.key.public
 
         def line(balance: Balance) -> list[Entry]:
-            if not goes_on:
+            if not continues:
                 because = {"because": "This is a copy, and the original may continue elsewhere."}
                 return [] if balance.closed else [Entry("close", because, "account")]
             if balance.handed_over is None:  # An interrupted import has already written it.
                 return []
-            if balance.handed_over != here:
+            if balance.handed_over != own_key:
                 raise Conflict(
                     f"The account was handed over to the key {balance.handed_over}, and not to this service."
                 )
-            body = {**_body(person, "take over", {"sender": sender}), TAKEN_OVER: here}
+            body = {**_body(person, "take over", {"sender": sender}), TAKEN_OVER: own_key}
             return [Entry("act", body, _ACTS)]
 
         with self._book_of(book_name) as book:
@@ -442,17 +445,17 @@ class Administration:
     ) -> tuple[Balance, int]:
         """Append the lines that ``lines`` makes from the current balance of the book. Returns the balance
         before, and its number of lines: the ``start`` for the next time."""
-        balance, last = start or book.start()
+        balance, last_line = start or book.start()
         for _ in range(_TRIES):
-            for event in book.events(after=last):
+            for event in book.events(after=last_line):
                 balance.apply(event)
-                last = event.sequence
+                last_line = event.sequence
             entries = lines(balance)
             if not entries:
-                return balance, last
+                return balance, last_line
             try:
-                book.append_all(entries, after=last)
-                return balance, last
+                book.append_all(entries, after=last_line)
+                return balance, last_line
             except Stale:
                 continue
         raise BookError(f"The account book {book.name} is too busy; nothing was written. Try again.")
@@ -467,8 +470,8 @@ def _require_settled(name: str, balance: Balance) -> None:
 
 
 def _balance_of(book: Book) -> Balance:
-    balance, last = book.start()
-    for event in book.events(after=last):
+    balance, last_line = book.start()
+    for event in book.events(after=last_line):
         balance.apply(event)
     return balance
 
@@ -476,5 +479,5 @@ def _balance_of(book: Book) -> Balance:
 def _body(person: Person, act: str, about: dict[str, Any]) -> dict[str, Any]:
     """The body of the line of an act. Its time has another key than "at", because acts do not count for a
     person's rate."""
-    who = {"by": person.account, "identity": person.identity}
-    return {"act": act, **who, "time": int(time.time()), **about}
+    author = {"by": person.account, "identity": person.identity}
+    return {"act": act, **author, "time": int(time.time()), **about}

@@ -30,6 +30,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import math
 import secrets
 import time
 import tomllib
@@ -53,7 +54,9 @@ from holdfast.registry._storage import Store
 
 _PROVIDER_SECONDS = 10.0
 _FACTS_SECONDS = 3_600.0  # how long the provider's addresses and keys are kept
+_AWAY_SECONDS = 5.0  # how long a provider that did not answer is not asked again
 _LEEWAY = 60
+_AWAY = "The provider does not answer, or not as it should. Try again."
 # Only signatures by a key pair: anyone with a shared secret could sign as the provider.
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 
@@ -81,6 +84,7 @@ class Provider:
     def __post_init__(self) -> None:
         self._lock = Lock()
         self._facts: tuple[float, dict[str, Any], KeySet] | None = None
+        self._away_until = -math.inf
 
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> Provider:
@@ -97,19 +101,22 @@ class Provider:
         secret = None if file is None else Path(str(file)).read_text(encoding="utf-8").strip()
         return cls(issuer, str(table["client_id"]), secret, str(table.get("scopes", cls.scopes)))
 
-    def address(self, back: str, *, state: str, nonce: str, verifier: str) -> str:
+    def address(self, return_url: str, *, state: str, nonce: str, verifier: str) -> str:
         """Where to send a browser that wants to sign in."""
-        with self._client(back) as client:
+        with self._client(return_url) as client:
             address, _ = client.create_authorization_url(
-                self._known()[0]["authorization_endpoint"], state=state, nonce=nonce, code_verifier=verifier
+                self._addresses_and_keys()[0]["authorization_endpoint"],
+                state=state,
+                nonce=nonce,
+                code_verifier=verifier,
             )
         return str(address)
 
-    def claims(self, code: str, back: str, *, nonce: str, verifier: str) -> dict[str, Any]:
+    def claims(self, code: str, return_url: str, *, nonce: str, verifier: str) -> dict[str, Any]:
         """The provider's claims about the person who came back with a code. Its signature is checked."""
-        facts, _ = self._known()
+        facts, _ = self._addresses_and_keys()
         try:
-            with self._client(back) as client:
+            with self._client(return_url) as client:
                 reply = client.fetch_token(
                     facts["token_endpoint"],
                     grant_type="authorization_code",
@@ -124,7 +131,7 @@ class Provider:
 
     def _checked(self, token: str, nonce: str) -> dict[str, Any]:
         for fresh in (False, True):  # An unknown key may be a new key of the provider.
-            _, keys = self._known(fresh=fresh)
+            facts, keys = self._addresses_and_keys(fresh=fresh)
             try:
                 decoded = jwt.decode(token, keys, algorithms=_ALGORITHMS)
                 break
@@ -133,7 +140,7 @@ class Provider:
                     raise Refused("The provider's signature is not right. Begin again.") from None
         registry = jwt.JWTClaimsRegistry(
             leeway=_LEEWAY,
-            iss={"essential": True, "value": self.issuer},
+            iss={"essential": True, "value": facts["issuer"]},  # Some issuers end with a slash.
             aud={"essential": True, "value": self.client_id},
             exp={"essential": True},
             sub={"essential": True},
@@ -145,11 +152,11 @@ class Provider:
             raise Refused("The provider's answer is not for this sign-in. Begin again.") from None
         return dict(decoded.claims)
 
-    def _client(self, back: str) -> Any:
+    def _client(self, return_url: str) -> Any:
         return OAuth2Client(
             self.client_id,
             self.secret,
-            redirect_uri=back,
+            redirect_uri=return_url,
             scope=self.scopes,
             code_challenge_method="S256",
             token_endpoint_auth_method="client_secret_basic" if self.secret else "none",
@@ -157,10 +164,13 @@ class Provider:
             follow_redirects=False,
         )
 
-    def _known(self, *, fresh: bool = False) -> tuple[dict[str, Any], KeySet]:
+    def _addresses_and_keys(self, *, fresh: bool = False) -> tuple[dict[str, Any], KeySet]:
         """The provider's addresses and keys."""
         with self._lock:
             if fresh or self._facts is None or time.monotonic() - self._facts[0] > _FACTS_SECONDS:
+                # Those who waited for the lock meanwhile do not wait for the provider one after the other.
+                if time.monotonic() < self._away_until:
+                    raise NoProvider(_AWAY)
                 try:
                     facts = self._get(f"{self.issuer}/.well-known/openid-configuration")
                     if facts.get("issuer", "").rstrip("/") != self.issuer:
@@ -169,9 +179,8 @@ class Provider:
                         )
                     keys = KeySet.import_key_set(self._get(facts["jwks_uri"]))  # type: ignore[arg-type]
                 except (httpx.HTTPError, JoseError, ValueError, KeyError):
-                    raise NoProvider(
-                        "The provider does not answer, or not as it should. Try again."
-                    ) from None
+                    self._away_until = time.monotonic() + _AWAY_SECONDS
+                    raise NoProvider(_AWAY) from None
                 self._facts = time.monotonic(), facts, keys
             return self._facts[1], self._facts[2]
 
@@ -215,10 +224,10 @@ class Allowed:
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> Allowed:
         """The rule that a table of the file describes."""
-        wanted = {"claim", "value", "role", "reach", "team"}
-        if not set(table) <= wanted or not wanted - {"team"} <= set(table):
+        names = {"claim", "value", "role", "reach", "team"}
+        if not set(table) <= names or not names - {"team"} <= set(table):
             raise InvalidArgument(
-                "allow", f"a table of {', '.join(sorted(wanted))}", dict(table), of="sign-in"
+                "allow", f"a table of {', '.join(sorted(names))}", dict(table), of="sign-in"
             )
         checks.choice(table["role"], "role", ROLES, of="sign-in")
         texts = {name: str(value) for name, value in table.items()}
@@ -240,8 +249,8 @@ class Proxy:
 
     def claims(self, headers: Mapping[str, str]) -> dict[str, Any] | None:
         """The proxy's claims about the person; None for a request that did not come through the proxy."""
-        given = headers.get(_PROXY_HEADER, "")
-        if not given or not hmac.compare_digest(given.encode(), self.secret.encode()):
+        sent_secret = headers.get(_PROXY_HEADER, "")
+        if not sent_secret or not hmac.compare_digest(sent_secret.encode(), self.secret.encode()):
             return None
         name = headers.get(self.name, "")
         groups = [group.strip() for group in headers.get(self.groups, "").split(",")]
@@ -284,26 +293,28 @@ class SignIn:
         return self.url.startswith("https://")
 
     @property
-    def _back(self) -> str:
+    def _return_url(self) -> str:
         return f"{self.url}/v1/sign-in/back"
 
     def begin(self) -> tuple[str, str]:
         """Where to send the browser, and what to keep in its cookie until it comes back."""
         provider = self._require_provider()
-        asked = {name: secrets.token_urlsafe(32) for name in ("state", "nonce", "verifier")}
-        return provider.address(self._back, **asked), str(self._signer.dumps(asked))
+        challenge = {name: secrets.token_urlsafe(32) for name in ("state", "nonce", "verifier")}
+        return provider.address(self._return_url, **challenge), str(self._signer.dumps(challenge))
 
-    def finish(self, kept: str, state: str, code: str) -> str:
+    def finish(self, cookie: str, state: str, code: str) -> str:
         """A new session for the person who comes back from the provider. Returns the secret for the
         cookie."""
         provider = self._require_provider()
         try:
-            asked = self._signer.loads(kept, max_age=_STATE_SECONDS)
+            challenge = self._signer.loads(cookie, max_age=_STATE_SECONDS)
         except BadData:
             raise Refused("This sign-in was not begun in this browser, or is too old. Begin again.") from None
-        if not hmac.compare_digest(state, asked["state"]):
+        if not hmac.compare_digest(state, challenge["state"]):
             raise Refused("This sign-in was not begun in this browser. Begin again.")
-        claims = provider.claims(code, self._back, nonce=asked["nonce"], verifier=asked["verifier"])
+        claims = provider.claims(
+            code, self._return_url, nonce=challenge["nonce"], verifier=challenge["verifier"]
+        )
         return self._new_session(claims)
 
     def holder(self, secret: str) -> Person:
@@ -331,8 +342,8 @@ class SignIn:
         """End all sessions of a person; False if there are none."""
         if not identity.isalnum():  # PostgreSQL refuses text with NUL, and no identity has it.
             return False
-        done = self._store.execute("DELETE FROM [sessions] WHERE identity = ?", (identity,))
-        return done.rowcount > 0
+        deleted = self._store.execute("DELETE FROM [sessions] WHERE identity = ?", (identity,))
+        return deleted.rowcount > 0
 
     def close(self) -> None:
         """Close the store of sessions."""
@@ -341,14 +352,14 @@ class SignIn:
     def _new_session(self, claims: Mapping[str, Any]) -> str:
         secret = secrets.token_urlsafe(32)
         identity, name = _identity(str(claims["iss"]), str(claims["sub"])), _name(claims.get(self._name))
-        wanted = {rule.claim for rule in self._rules}
-        kept = {claim: _values(claims.get(claim)) for claim in wanted}
+        claim_names = {rule.claim for rule in self._rules}
+        kept_claims = {claim: _values(claims.get(claim)) for claim in claim_names}
         expires = int(time.time() + self._seconds)
-        self._person(identity, name, kept, expires)  # Refused before anything is kept.
+        self._person(identity, name, kept_claims, expires)  # Refused before anything is kept.
         self._store.execute("DELETE FROM [sessions] WHERE expires <= ?", (int(time.time()),))
         self._store.execute(
             "INSERT INTO [sessions] (digest, identity, name, claims, expires) VALUES (?, ?, ?, ?, ?)",
-            (_digest(secret), identity, name, json.dumps(kept), expires),
+            (_digest(secret), identity, name, json.dumps(kept_claims), expires),
         )
         return secret
 
@@ -358,9 +369,11 @@ class SignIn:
             raise Refused(
                 "You are signed in, but no rule of this service gives you a role. Ask the owner of the data."
             )
-        first, *others = fitting
-        grants = tuple(Grant(rule.role, rule.reach, rule.team) for rule in others)
-        return Person(identity, name, first.team, first.role, first.reach, expires, also=grants)
+        first_rule, *other_rules = fitting
+        grants = tuple(Grant(rule.role, rule.reach, rule.team) for rule in other_rules)
+        return Person(
+            identity, name, first_rule.team, first_rule.role, first_rule.reach, expires, also=grants
+        )
 
     def _require_provider(self) -> Provider:
         if self.provider is None:
@@ -397,16 +410,16 @@ def _values(claim: Any) -> list[str]:
     return [str(value) for value in listed[:_MOST_CLAIM]]
 
 
-def _name(text: Any) -> str:
+def _name(claim: Any) -> str:
     """A name under which prices can be recorded. A text that cannot be a name as it is gets a digest of it at
     the end, so two people never have the same name."""
-    whole = str(text or "")
-    name = "".join(letter for letter in whole if letter.isprintable() and letter != "/")
+    full_name = str(claim or "")
+    name = "".join(letter for letter in full_name if letter.isprintable() and letter != "/")
     if not name:
         raise Refused("The provider does not say who you are: the claim of the name is empty.")
-    if name == whole and len(name) <= _LONGEST_NAME:
+    if name == full_name and len(name) <= _LONGEST_NAME:
         return name
-    digest = _digest(whole)[:16]
+    digest = _digest(full_name)[:16]
     return f"{name[: _LONGEST_NAME - len(digest) - 1]}-{digest}"
 
 

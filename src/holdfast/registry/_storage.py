@@ -36,7 +36,7 @@ from scipy import special
 from holdfast.engines import Rows as SourceRows
 from holdfast.engines import is_database, open_rows, shown
 from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
-from holdfast.ledger import Book, Database, Marks, SigningKey, Unreachable, open_database
+from holdfast.ledger import Book, Marks, PostgresDatabase, SigningKey, Unreachable, open_database
 
 _BRACKETED = re.compile(r"\[(\w+)\]")
 # This lock is held while tables are made, so two services that start together do not make them twice.
@@ -97,8 +97,8 @@ class SqliteStore:
         """Run one statement."""
         with self._lock:
             try:
-                done = self._connection.execute(statement, tuple(values))
-                return Rows(done.fetchall(), done.rowcount)
+                cursor = self._connection.execute(statement, tuple(values))
+                return Rows(cursor.fetchall(), cursor.rowcount)
             except sqlite3.Error as error:
                 raise _unusable(error) from None
 
@@ -128,7 +128,7 @@ class PostgresStore:
 
     def __init__(self, address: str) -> None:
         try:
-            self._database = Database.at(address)
+            self._database = PostgresDatabase.at(address)
         except HoldfastError:
             raise
         except Exception as error:
@@ -142,8 +142,8 @@ class PostgresStore:
 
         def run(connection: Any) -> Rows:
             with connection.transaction():
-                done = connection.execute(text, tuple(values))
-                result = Rows(done.fetchall() if done.description else [], done.rowcount)
+                cursor = connection.execute(text, tuple(values))
+                result = Rows(cursor.fetchall() if cursor.description else [], cursor.rowcount)
                 if not reads:
                     connection.execute("UPDATE holdfast_changes SET number = number + 1")
             return result
@@ -206,15 +206,24 @@ def make_private(path: Path) -> None:
 
 
 def adopt(store: Store, path: Path, table: str, columns: Sequence[str]) -> None:
-    """Copy what an earlier version kept in a file of its own into the table, if the table is empty."""
+    """Copy what a file has into the table, if the table is empty: after a restore, or from an earlier version
+    that kept it in files. A crash in between leaves nothing, so that the next start copies all."""
     if not store.remote or not path.is_file():
         return
     if store.execute(f"SELECT 1 FROM [{table}] LIMIT 1").fetchone() is not None:
         return
-    names = ", ".join(columns)
-    for row in rows_of(path, f"SELECT {names} FROM {table} ORDER BY rowid"):
-        places = ", ".join("?" * len(columns))
-        store.execute(f"INSERT INTO [{table}] ({names}) VALUES ({places}) ON CONFLICT DO NOTHING", row)
+    names, places = ", ".join(columns), ", ".join("?" * len(columns))
+    rows = list(rows_of(path, f"SELECT {names} FROM {table} ORDER BY rowid"))
+    most = _MOST_VALUES // len(columns)
+    for start in range(0, len(rows), most):
+        some = rows[start : start + most]  # In one statement, which is one transaction.
+        values = ", ".join([f"({places})"] * len(some))
+        statement = f"INSERT INTO [{table}] ({names}) VALUES {values} ON CONFLICT DO NOTHING"
+        store.execute(statement, [value for row in some for value in row])
+
+
+# PostgreSQL takes at most 65,535 values with a statement.
+_MOST_VALUES = 60_000
 
 
 def rows_of(path: Path, statement: str) -> Iterator[tuple[Any, ...]]:
@@ -236,8 +245,9 @@ def _changes(connection: Any) -> int:
 def _unusable(error: Exception) -> StoreError:
     reason = "the database does not answer" if isinstance(error, Unreachable) else type(error).__name__
     return StoreError(
-        f"What the service keeps about tokens and tables cannot be read or written ({reason}). Look at the "
-        "disk and at the database, then try again: whether the last change was made is in the list."
+        f"What the service keeps about tokens and tables cannot be read or written ({reason}). Check the "
+        "disk and the database, then try again. List the tokens or datasets to see whether the last "
+        "change was made."
     )
 
 
@@ -380,20 +390,22 @@ def _within(source: str, prefix: str) -> bool:
     >>> _within("postgres://db.example@elsewhere/town#trips", "postgresql://db.example")
     False
     """
-    asked, given = urlsplit(source), urlsplit(prefix)
-    if _scheme(asked) != _scheme(given):
+    address, allowed = urlsplit(source), urlsplit(prefix)
+    if _scheme(address) != _scheme(allowed):
         return False
-    if not (given.netloc or given.path or given.query):
+    if not (allowed.netloc or allowed.path or allowed.query):
         return True
-    machine = (asked.hostname or "") == (given.hostname or "") and _port(asked) == _port(given)
-    person = given.username in (None, "", asked.username)
-    options = parse_qs(given.query, keep_blank_values=True)
+    machine = (address.hostname or "") == (allowed.hostname or "") and _port(address) == _port(allowed)
+    person = allowed.username in (None, "", address.username)
+    options = parse_qs(allowed.query, keep_blank_values=True)
     same_options = all(
-        options.get(name) == value for name, value in parse_qs(asked.query, keep_blank_values=True).items()
+        options.get(name) == value for name, value in parse_qs(address.query, keep_blank_values=True).items()
     )
-    path, within = unquote(asked.path), given.path.rstrip("/")
-    inside = ".." not in path.split("/") and (not within or path == within or path.startswith(f"{within}/"))
-    return machine and person and same_options and inside
+    path, allowed_path = unquote(address.path), allowed.path.rstrip("/")
+    path_is_inside = ".." not in path.split("/") and (
+        not allowed_path or path == allowed_path or path.startswith(f"{allowed_path}/")
+    )
+    return machine and person and same_options and path_is_inside
 
 
 def _scheme(address: SplitResult) -> str:
@@ -404,7 +416,7 @@ def _port(address: SplitResult) -> int | None:
     return address.port or _PORTS.get(_scheme(address))
 
 
-_CONTENTS_SCHEMA = """
+CONTENTS_SCHEMA = """
 CREATE TABLE IF NOT EXISTS [contents] (
     digest TEXT PRIMARY KEY,
     kind TEXT NOT NULL,
@@ -421,11 +433,20 @@ _log = logging.getLogger("holdfast.server")
 
 
 class Contents:
-    """The digests of every table that a service has registered, and whose they are."""
+    """The digests of every table that a service has registered, and whose they are.
 
-    def __init__(self, store: Store) -> None:
+    Args:
+        store: where they are.
+        kept: a file of them, from a restored backup. The store adopts it if it has no digests yet.
+    """
+
+    def __init__(self, store: Store, kept: Path) -> None:
         self._store = store
-        store.make(_CONTENTS_SCHEMA)
+        store.make(CONTENTS_SCHEMA)
+        # Digests first: without the secret they were made with, they are copied again.
+        if store.execute("SELECT 1 FROM [contents_secret]").fetchone() is None:
+            adopt(store, kept, "contents", ("digest", "kind", "name"))
+            adopt(store, kept, "contents_secret", ("id", "value"))
         store.execute(
             "INSERT INTO [contents_secret] (id, value) VALUES (1, ?) ON CONFLICT DO NOTHING",
             (secrets.token_hex(32),),
@@ -437,19 +458,19 @@ class Contents:
         """Record that these rows belong to a dataset or board. Refuse them if they belong to another one.
         Returns the digest if it is new. A registration that fails releases it with :meth:`release`."""
         digest = self._digest(rows, place)
-        done = self._store.execute(
+        inserted = self._store.execute(
             "INSERT INTO [contents] (digest, kind, name) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
             (digest, kind, name),
         )
-        if done.rowcount == 1:
+        if inserted.rowcount == 1:
             return digest
         owner = self._store.execute("SELECT kind, name FROM [contents] WHERE digest = ?", (digest,))
         if owner.fetchone() not in ((kind, name), None):
-            other_kind, other = owner.fetchone()
+            other_kind, other_name = owner.fetchone()
             raise InvalidArgument(
                 "source",
-                f"rows that are not registered yet; these are the rows of the {other_kind} {other!r}, and a "
-                "second account on them would break the promise of the first. Nothing was changed",
+                f"rows that are not registered yet; these are the rows of the {other_kind} {other_name!r}, "
+                "and a second account on them would break the promise of the first. Nothing was changed",
                 Path(urlsplit(place).path).name,
                 of=f"the {kind} {name!r}",
             )
@@ -477,7 +498,7 @@ class Contents:
 
     def _digest(self, rows: SourceRows, place: str) -> str:
         try:
-            content = self._rows(rows) if rows.is_small or not rows.stays else _place(place)
+            content = self._rows(rows) if rows.is_small or not rows.stays else _place_digest(place)
         except HoldfastError:
             raise
         except Exception:  # Its text may quote a value.
@@ -488,42 +509,44 @@ class Contents:
         return hmac.new(self._key, content, "sha256").hexdigest()
 
     def _rows(self, rows: SourceRows) -> bytes:
-        """The digest of all rows. Their order does not count if the rows alone distinguish the table from
-        others."""
-        # A copy may have an index that only numbers its rows, so such columns count where nothing else tells.
+        """The digest of all rows. Their order is ignored if the rows identify the table without it."""
+        # A copy may have an extra column that only numbers its rows. Such columns are used only if the others
+        # do not identify the table.
         numbering = rows.numbering()
         columns = [name for name in rows.columns if name not in numbering]
         hashes = rows.row_hashes(self._key, columns) if columns else np.zeros(1, dtype=np.uint64)
-        telling = _telling(hashes)
-        if not telling and numbering:
+        distinctive = _identify_table(hashes)
+        if not distinctive and numbering:
             columns = list(rows.columns)
             hashes = rows.row_hashes(self._key, columns)
-            telling = _telling(hashes)
-        ordered = np.sort(hashes) if telling or not rows.has_order else hashes
+            distinctive = _identify_table(hashes)
+        ordered = np.sort(hashes) if distinctive or not rows.has_order else hashes
         names = "\n".join(sorted(columns))
         return hashlib.sha256(f"rows\n{names}\n".encode() + ordered.astype("<u8").tobytes()).digest()
 
 
-def _telling(hashes: Any) -> bool:
-    """Whether a table of the same law has the same rows, in any order, with probability at most 1e-9: the
-    probability of these counts is greatest under the law that has their shares."""
+def _identify_table(hashes: Any) -> bool:
+    """Whether the rows identify their table: an independent table from the same distribution has the same
+    rows, in any order, with probability at most 1e-9. The probability is computed for the distribution with
+    the observed shares, which makes these counts most likely."""
     _, counts = np.unique(hashes, return_counts=True)
     rows = len(hashes)
-    likeliest = (
+    log_probability = (
         special.gammaln(rows + 1)
         - special.gammaln(counts + 1).sum()
         + float((counts * np.log(counts / rows)).sum())
     )
-    return bool(likeliest <= math.log(_MISTAKEN))
+    return bool(log_probability <= math.log(_MISTAKEN))
 
 
-def _place(place: str) -> bytes:
+def _place_digest(place: str) -> bytes:
     """The identity of a table that is too large to read for a digest: its place in its database, or the
     length and the ends of its file."""
     if "://" in place:
         parts = urlsplit(place)
-        scheme = "postgresql" if parts.scheme == "postgres" else parts.scheme
-        address = f"{scheme}://{parts.hostname}:{parts.port}{parts.path}?{parts.query}#{parts.fragment}"
+        address = (
+            f"{_scheme(parts)}://{parts.hostname}:{parts.port}{parts.path}?{parts.query}#{parts.fragment}"
+        )
         return hashlib.sha256(f"table\n{address}".encode()).digest()
     path = Path(place)
     size = path.stat().st_size

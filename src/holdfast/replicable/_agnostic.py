@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,15 +24,16 @@ _BY = "SIS Theorem 6.9"
 _MISLED = 0.02
 
 Labels = npt.NDArray[Any]
+Hypothesis = TypeVar("Hypothesis", bound=Hashable)
 
 
 def agnostic(
-    learner: Callable[[Any, Labels, Tape], Any],
+    learner: Callable[[Any, Labels, Tape], Hypothesis],
     x: npt.ArrayLike,
     y: npt.ArrayLike,
     *,
-    labelings: Callable[[Any], Any],
-    predict: Callable[[Any, Any], Any],
+    labelings: Callable[[Any], npt.ArrayLike],
+    predict: Callable[[Hypothesis, Any], npt.ArrayLike],
     learner_rows: int,
     most_labelings: int,
     accuracy: float,
@@ -42,7 +43,7 @@ def agnostic(
     learner_rho: float = 0.1,
     learner_beta: float = 0.01,
     best_effort: bool = False,
-) -> Result:
+) -> Result[Hypothesis | None]:
     """A hypothesis almost as good as the best of the class, from a learner that needs a perfect one.
 
     ``learner(x, labels, tape)`` returns a hypothesis (a text, a number or a tuple) from ``learner_rows``

@@ -24,6 +24,7 @@ from holdfast.replicable._rounding import round_to_grid
 from holdfast.replicable._tape import Floats, Tape, tape_argument
 from holdfast.replicable._ways import ONLY_ONE, WAYS, ChoiceProblem, Way, ways_for
 from holdfast.stability import Replicability
+from holdfast.typing import ChoiceMethod
 
 __all__ = [
     "AmplifiedChoice",
@@ -49,9 +50,9 @@ def choose(
     beta: float,
     tape: Tape,
     realizable: bool = False,
-    method: str = "best",
+    method: ChoiceMethod = "best",
     best_effort: bool = False,
-) -> Result:
+) -> Result[int]:
     """The index of a model whose expected loss is within ``accuracy`` of the best, the same on fresh rows.
 
     ``losses`` has a row for each observation and a column for each model. "exponential" is the exponential
@@ -105,7 +106,7 @@ class ChoiceDesign(Design):
     def failure(self, rows: int) -> float:
         return self.way.failure(self.problem, rows, self.width)
 
-    def choose(self, means: Floats, rows: int, tape: Tape, *, best_effort: bool) -> Result:
+    def choose(self, means: Floats, rows: int, tape: Tape, *, best_effort: bool) -> Result[int]:
         """The choice from the mean losses of the first ``self.rows`` of ``rows`` rows, or of all if fewer."""
         kept_design = self.kept_by(min(rows, self.rows), best_effort=best_effort, what="This choice")
         details = {
@@ -119,7 +120,7 @@ class ChoiceDesign(Design):
 
 
 @lru_cache(maxsize=256)
-def choice_design(problem: ChoiceProblem, rho: float, method: str = "best") -> ChoiceDesign:
+def choice_design(problem: ChoiceProblem, rho: float, method: ChoiceMethod = "best") -> ChoiceDesign:
     """The way that needs the fewest rows, or the one that is named, at its smallest size."""
     accuracy, beta = problem.accuracy, problem.beta
     if problem.models == 1:
@@ -142,7 +143,13 @@ def choice_design(problem: ChoiceProblem, rho: float, method: str = "best") -> C
 
 
 def choose_rows(
-    *, models: int, accuracy: float, rho: float, beta: float, realizable: bool = False, method: str = "best"
+    *,
+    models: int,
+    accuracy: float,
+    rho: float,
+    beta: float,
+    realizable: bool = False,
+    method: ChoiceMethod = "best",
 ) -> int:
     """The fewest rows from which :func:`choose` keeps its promise.
 
@@ -175,7 +182,7 @@ def _problem(
 
 def _amplified(
     table: npt.NDArray[Any], problem: ChoiceProblem, rho: float, tape: Tape, *, best_effort: bool
-) -> Result:
+) -> Result[int]:
     plan: AmplifiedChoice = amplified_plan(problem, rho)
     rows = len(table)
     if rows < plan.rows:
@@ -293,7 +300,7 @@ def estimate_opt(
     tape: Tape,
     one_sided: bool = False,
     best_effort: bool = False,
-) -> Result:
+) -> Result[float]:
     """The least expected loss of any model, to within ``accuracy``, the same on fresh rows.
 
     ``errors_or_losses`` has a row for each observation and a column for each model. With ``one_sided`` the
@@ -336,7 +343,7 @@ def opt_by_means(
     *,
     best_effort: bool,
     one_sided: bool = False,
-) -> Result:
+) -> Result[float]:
     """The estimate from the mean losses of the first rows that the promise needs, or of all if fewer."""
     design = _opt_design(len(means), accuracy, rho, beta, one_sided=one_sided, of="estimate_opt")
     kept_design = design.kept_by(min(rows, design.rows), best_effort=best_effort, what="This estimate")
@@ -393,7 +400,8 @@ def _opt_design(
 ) -> OptDesign:
     if not isinstance(one_sided, bool):
         raise InvalidArgument("one_sided", "True or False", one_sided, of=of)
-    # A number that must be at least OPT is first found within a quarter, which is then added.
+    # For a number that is at least OPT, OPT is first found to within a quarter of the accuracy. Then the
+    # quarter is added.
     reach = accuracy / 4.0 if one_sided else accuracy
     rows = _opt_rows(models, reach, rho, beta)
     width, correction = _width(models, rows, rho), _bias(models, rows) / 2.0

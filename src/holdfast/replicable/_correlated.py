@@ -33,11 +33,12 @@ __all__ = [
 
 
 _BY = "docs/theory/replicability.md, correlated sampling"
-# Far above the rounding of a quotient and of the logarithm: what may be the least survives the sieve.
+# Far above the rounding error of a quotient and of the logarithm, so no possible minimum is sorted out.
 _SLACK = 1.0 + 2.0**-40
 _LOG_SLACK = 2.0**-20
 _AT_ONCE = 2**16
-# Few outcomes are often chosen from again and again with the same coins: by every part of a vote.
+# With up to this many outcomes the exponentials are cached: a vote chooses again and again with the same
+# coins.
 _FEW = 1024
 
 
@@ -84,13 +85,13 @@ def correlated_choice(probabilities: npt.ArrayLike, tape: Tape) -> int:
             return int(np.argmin(_exponentials(tape, chances.size) / chances))
     quantiles = tape.exponential_quantiles(chances.size)
     with np.errstate(divide="ignore", over="ignore"):
-        # E ≥ its quantile, so only few can be the least: only those need their logarithm.
+        # E is at least its quantile, so few outcomes can be the minimum. Only these need a logarithm.
         at_least = quantiles / chances
         best = int(np.argmin(at_least))
         limit = _SLACK * float(to_exponentials(quantiles[best : best + 1])[0]) / chances[best]
-        able = np.flatnonzero(at_least <= limit)
-        arrivals = to_exponentials(quantiles[able]) / chances[able]
-    return int(able[np.argmin(arrivals)])
+        candidates = np.flatnonzero(at_least <= limit)
+        arrivals = to_exponentials(quantiles[candidates]) / chances[candidates]
+    return int(candidates[np.argmin(arrivals)])
 
 
 def correlated_log_choice(log_weights: npt.ArrayLike, tape: Tape) -> int:
@@ -116,11 +117,12 @@ def correlated_log_choice(log_weights: npt.ArrayLike, tape: Tape) -> int:
         raise InvalidArgument("log_weights", expected, log_weights, of=of, reference=_BY)
     weights = weights - largest
     quantiles = tape.exponential_quantiles(weights.size)
-    # The machine's own logarithm sieves; the last bits are settled by the one that is the same everywhere.
+    # numpy's logarithm, which differs between machines, only finds the candidates. The logarithm that is the
+    # same everywhere decides among them.
     rough = np.log(-np.log1p(-quantiles)) - weights
-    able = np.flatnonzero(rough <= float(rough.min()) + _LOG_SLACK)
-    arrivals = logarithm(to_exponentials(quantiles[able])) - weights[able]
-    return int(able[np.argmin(arrivals)])
+    candidates = np.flatnonzero(rough <= float(rough.min()) + _LOG_SLACK)
+    arrivals = logarithm(to_exponentials(quantiles[candidates])) - weights[candidates]
+    return int(candidates[np.argmin(arrivals)])
 
 
 def correlated_name(weights: Mapping[str, float] | Iterable[tuple[str, float]], tape: Tape) -> str:

@@ -12,7 +12,7 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +42,13 @@ __all__ = [
 MOST_ROWS = 2**48
 """The largest size that the learners look for."""
 _LARGEST_SIZE = 2**62
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as WithDefault
+
+    # A plain ``Result`` in an annotation means a result with any value.
+    Value = WithDefault("Value", default=Any)
+else:
+    Value = TypeVar("Value")
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -110,8 +117,8 @@ class Kept:
     rows: int
 
     def result(
-        self, value: Any, tape: Tape, details: dict[str, Any], *, accuracy: float | None = None
-    ) -> Result:
+        self, value: Value, tape: Tape, details: dict[str, Any], *, accuracy: float | None = None
+    ) -> Result[Value]:
         """The result with this promise; ``accuracy`` is given where the design has it in another unit."""
         reached = self.accuracy if accuracy is None else accuracy
         return Result(value, Replicability(self.rho), reached, self.beta, self.rows, str(tape), details)
@@ -234,7 +241,7 @@ def _listed(value: Any) -> Any:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Result(Record):
+class Result(Record, Generic[Value]):
     """A value that another laboratory with the same tape and fresh rows will get again, bit for bit.
 
     ``guarantee.rho`` bounds the probability that the two differ; ``accuracy`` and ``beta`` say how far the
@@ -255,8 +262,7 @@ class Result(Record):
     (0.25, True)
     """
 
-    # Any: a number, an array, a list, a model, as the statistic says.
-    value: Any
+    value: Value
     guarantee: Replicability
     accuracy: float | None
     beta: float | None
@@ -297,14 +303,18 @@ class Result(Record):
         value = self.value
         return hash((value.shape, value.tobytes()) if isinstance(value, np.ndarray) else value)
 
+    def _any(self) -> Any:
+        """The value, for operations that only some values have."""
+        return self.value
+
     def __float__(self) -> float:
-        return float(self.value)
+        return float(self._any())
 
     def __int__(self) -> int:
-        return int(self.value)
+        return int(self._any())
 
     def __index__(self) -> int:
-        return operator.index(self.value)
+        return operator.index(self._any())
 
     def __bool__(self) -> bool:
         return bool(self.value)
@@ -313,13 +323,13 @@ class Result(Record):
         return np.array(self.value, dtype=dtype)
 
     def __len__(self) -> int:
-        return len(self.value)
+        return len(self._any())
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.value)
+        return iter(self._any())
 
     def __contains__(self, item: object) -> bool:
-        return item in self.value
+        return item in self._any()
 
     def __getitem__(self, key: Any) -> Any:
-        return self.value[key]
+        return self._any()[key]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -50,8 +50,8 @@ def gaussian_mean(
     tape: Tape,
     best_effort: bool = False,
     covariance: npt.ArrayLike | None = None,
-    method: str = "cheapest",
-) -> Result:
+    method: Literal["cheapest", "grid", "joint"] = "cheapest",
+) -> Result[Floats]:
     """The mean of Gaussian rows to within ``accuracy`` in Mahalanobis distance, the same on a fresh sample.
 
     The first coordinate is rounded to a grid of ``width`` standard deviations; each further one is predicted
@@ -116,7 +116,7 @@ def gaussian_mean_rows(
     beta: float,
     dimension: int = 1,
     known_covariance: bool = False,
-    method: str = "cheapest",
+    method: Literal["cheapest", "grid", "joint"] = "cheapest",
 ) -> int:
     """The rows that :func:`gaussian_mean` needs in ``dimension`` dimensions.
 
@@ -294,7 +294,7 @@ _EIGENVALUE_SLICES = 256
 
 def least_eigenvalue(
     x: npt.ArrayLike, *, accuracy: float, rho: float, beta: float, tape: Tape, best_effort: bool = False
-) -> Result:
+) -> Result[float]:
     """The least eigenvalue of the covariance of Gaussian rows, within e^{±accuracy}, the same on a fresh
     sample.
 
@@ -452,7 +452,7 @@ def identity_test(
     tape: Tape,
     beta: float = 0.05,
     best_effort: bool = False,
-) -> Result:
+) -> Result[bool]:
     """Whether Gaussian rows have the stated mean (True) or one at least ``distance`` away (False).
 
     Distance is Mahalanobis, with the stated covariance. The test compares √n times the distance of the

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -32,11 +32,13 @@ __all__ = [
 ]
 
 
+Item = TypeVar("Item", bound=Hashable)
+
 _BY = "docs/theory/replicability.md, heavy hitters"
 
 
 def heavy_hitters(
-    items: Iterable[Hashable],
+    items: Iterable[Item],
     *,
     threshold: float,
     rho: float,
@@ -44,7 +46,7 @@ def heavy_hitters(
     tape: Tape,
     accuracy: float | None = None,
     best_effort: bool = False,
-) -> Result:
+) -> Result[tuple[Item, ...]]:
     """The items that make up about ``threshold`` of the distribution or more, as a sorted tuple.
 
     Guarantee: two samples and one tape give different tuples with probability at most ρ. Except with
@@ -56,8 +58,8 @@ def heavy_hitters(
 
     Args:
         items: The items, one for each row: texts, numbers or tuples of them.
-        rho: How often two samples may give different results, at most.
-        beta: How often the result may be farther from the truth than the accuracy, at most.
+        rho: The largest probability that two samples give different results.
+        beta: The largest probability that the result is farther from the truth than the accuracy.
         tape: The shared coins; both laboratories use the same.
         best_effort: With too few rows, promise what they allow instead of refusing.
 
@@ -133,9 +135,10 @@ def _design(threshold: float, accuracy: float, rho: float, beta: float) -> Heavy
     def at(n: int) -> HeavyDesign:
         high = band_end(n, threshold, heaviest, beta / parts * heaviest) if heaviest < 1.0 else 1.0
         least = band_end(n, threshold, lightest, beta / parts * lightest)
-        # Lower cutoffs meet more items: below this root of 2a² − 3a + b = 0 a wider band no longer pays.
-        pays = 0.25 * (3.0 - math.sqrt(9.0 - 8.0 * high))
-        return HeavyDesign(accuracy, rho, beta, n, max(least, min(pays, threshold)), high, threshold)
+        # A lower cutoff is exceeded by more items. Below this root of 2a² − 3a + b = 0 a wider band is no
+        # better.
+        lowest_useful = 0.25 * (3.0 - math.sqrt(9.0 - 8.0 * high))
+        return HeavyDesign(accuracy, rho, beta, n, max(least, min(lowest_useful, threshold)), high, threshold)
 
     return smallest_design(at, "accuracy", accuracy, of="heavy_hitters")
 
@@ -148,7 +151,7 @@ _MOST_LISTED = 2**900
 
 
 def list_heavy_hitter(
-    lists: Iterable[Iterable[Hashable]],
+    lists: Iterable[Iterable[Item]],
     *,
     eta: float,
     rho: float,
@@ -156,7 +159,7 @@ def list_heavy_hitter(
     tape: Tape,
     list_size: int = _LIST_SIZE,
     best_effort: bool = False,
-) -> Result:
+) -> Result[Item | None]:
     """An item that occurs in a share of at least ``eta``/2 of all lists, where some item occurs in ``eta``.
 
     Guarantee: two samples of lists and one tape give different items with probability at most ρ, and the
@@ -170,8 +173,8 @@ def list_heavy_hitter(
     Reference: SIS Algorithm 11 and Theorem 6.7, which leave the constants open.
 
     Args:
-        rho: How often two samples may give different results, at most.
-        beta: How often the result may be farther from the truth than the accuracy, at most.
+        rho: The largest probability that two samples give different results.
+        beta: The largest probability that the result is farther from the truth than the accuracy.
         tape: The shared coins; both laboratories use the same.
         best_effort: With too few rows, promise what they allow instead of refusing.
 
@@ -192,7 +195,7 @@ def list_heavy_hitter(
 
 
 def listed_item(
-    counts: Mapping[Any, int],
+    counts: Mapping[Item, int],
     lists: int,
     *,
     eta: float,
@@ -201,7 +204,7 @@ def listed_item(
     list_size: int,
     tape: Tape,
     best_effort: bool,
-) -> Result:
+) -> Result[Item | None]:
     """What :func:`list_heavy_hitter` returns, from how many of the ``lists`` each item is on."""
     design = _list_design(*_list_promise(eta, list_size, rho, beta, of="list_heavy_hitter"))
     named = {item_name(item): item for item in counts}
@@ -211,13 +214,13 @@ def listed_item(
 
 def _first_heavy(
     design: ListDesign,
-    named: Mapping[str, Any],
+    named: Mapping[str, Item],
     counts: Mapping[str, int],
     lists: int,
     tape: Tape,
     *,
     best_effort: bool,
-) -> Result:
+) -> Result[Item | None]:
     """The first item, in the tape's order of names, whose share reaches the tape's cutoff."""
     kept_design = design.kept_by(lists, best_effort=best_effort, what="An item with this promise")
     own = tape.branch("list_heavy_hitter")
@@ -302,7 +305,8 @@ def _list_design(eta: float, list_size: int, rho: float, beta: float) -> ListDes
     def at(n: int) -> ListDesign:
         middle = 0.75 * eta
         low = band_end(n, middle, lightest, beta / 2.0 * lightest / list_size)
-        # A wider band mixes better, a narrower one is left less often by the heavy item: the best of a few.
+        # With a wider band two samples agree more often; with a narrower one the heavy item fails less often.
+        # Take the best of a few.
         ends = (band_end(n, middle, eta, min(part, beta / 2.0)) for part in _MISSES)
         designs = [ListDesign(lightest, rho, beta, n, low, high, eta, list_size) for high in ends]
         return min(designs, key=lambda design: design.mismatch(n))

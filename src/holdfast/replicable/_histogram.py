@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from holdfast.replicable._tape import Floats, Tape, tape_argument
 __all__ = ["CELLS", "error_tail", "histogram", "histogram_rows"]
 
 _WIDTHS = 8192
-# Up to so many categories the law of the rounding error is computed cell by cell.
+# Up to this many categories the law of the rounding error is computed cell by cell.
 _EXACT = 128
 
 
@@ -36,8 +36,8 @@ def histogram(
     tape: Tape,
     beta: float = 0.05,
     best_effort: bool = False,
-    method: str = "lattice",
-) -> Result:
+    method: Literal["lattice", "joint"] = "lattice",
+) -> Result[Floats]:
     """The share of each category, all within ``accuracy`` in total variation, the same on a fresh sample.
 
     ``method="lattice"`` rounds all shares to a shared lattice. ``"joint"`` is the paper's way: normal noise
@@ -96,7 +96,7 @@ def histogram_rows(
     accuracy: float,
     rho: float,
     beta: float = 0.05,
-    method: str = "lattice",
+    method: Literal["lattice", "joint"] = "lattice",
 ) -> int:
     """The rows that :func:`histogram` needs; ``categories`` is the list, or how many.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,17 @@ _MARGINS = tuple(i / 4 for i in range(1, 33))
 _START = 20
 
 
+@overload
+def interior_point(
+    x: npt.ArrayLike,
+    *,
+    domain: int,
+    rho: float,
+    tape: Tape,
+    beta: float | None = None,
+    best_effort: bool = False,
+) -> Result[int]: ...
+@overload
 def interior_point(
     x: npt.ArrayLike,
     *,
@@ -40,7 +51,16 @@ def interior_point(
     tape: Tape,
     beta: float | None = None,
     best_effort: bool = False,
-) -> Result:
+) -> Result[Any]: ...
+def interior_point(
+    x: npt.ArrayLike,
+    *,
+    domain: npt.ArrayLike,
+    rho: float,
+    tape: Tape,
+    beta: float | None = None,
+    best_effort: bool = False,
+) -> Result[Any]:
     """A point of the domain between the least and the largest row, the same on a fresh sample.
 
     A random number r of rows is dropped at both ends, and the answer is the coarsest point of what is
@@ -92,7 +112,7 @@ def interior_point_rows(*, domain: npt.ArrayLike, rho: float, beta: float | None
 
 @dataclass(frozen=True)
 class InteriorDesign(Design):
-    """A count of rows to drop, where a point of the domain has so many ``ancestors``."""
+    """How many rows to drop, if a point of the domain has this many ``ancestors``."""
 
     ancestors: int
 
@@ -132,10 +152,23 @@ def _interior_plan(rows: int, ancestors: int) -> tuple[float, CountThreshold | N
 
 
 def tree_rows(ancestors: int, rho: float) -> int | None:
-    """The rows of an interior point where a point has so many ancestors; None beyond 2⁶²."""
+    """The rows for an interior point, if a point has this many ancestors; None beyond 2⁶²."""
     return search.least_whole(lambda n: _interior_plan(n, ancestors)[0] <= rho, above=_START - 1, most=2**62)
 
 
+@overload
+def learn_threshold(
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
+    *,
+    domain: int,
+    accuracy: float,
+    rho: float,
+    beta: float,
+    tape: Tape,
+    best_effort: bool = False,
+) -> Result[int]: ...
+@overload
 def learn_threshold(
     x: npt.ArrayLike,
     y: npt.ArrayLike,
@@ -146,7 +179,18 @@ def learn_threshold(
     beta: float,
     tape: Tape,
     best_effort: bool = False,
-) -> Result:
+) -> Result[Any]: ...
+def learn_threshold(
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
+    *,
+    domain: npt.ArrayLike,
+    accuracy: float,
+    rho: float,
+    beta: float,
+    tape: Tape,
+    best_effort: bool = False,
+) -> Result[Any]:
     """The z of a threshold function, 1 where x > z, learned from labelled rows; the same on a fresh sample.
 
     The candidates are the z that contradict at most r labels, for a random r; the answer is the coarsest
@@ -209,7 +253,7 @@ def learn_threshold_rows(*, domain: npt.ArrayLike, accuracy: float, rho: float, 
 
 @dataclass(frozen=True)
 class ThresholdDesign(Design):
-    """A count of labels to contradict, where a point of the domain has so many ``ancestors``."""
+    """How many labels to contradict, if a point of the domain has this many ``ancestors``."""
 
     ancestors: int
 

@@ -69,7 +69,7 @@ def noise_for(distance: float, rho: float) -> float:
 
 
 def mismatch_of(distance: float, noise: float) -> float:
-    """The probability that ``noise_for`` turns around."""
+    """How often the draws differ with this ``noise``, at most: the inverse of :func:`noise_for`."""
     apart = distance / (noise * math.sqrt(2.0 * math.pi))
     return rounding.probability(2.0 * apart / (1.0 + apart))
 
@@ -96,7 +96,7 @@ def _shares_reach(categories: int, noise: float, beta: float) -> float:
 
 @dataclass(frozen=True)
 class SharesDesign(Design):
-    """One joint draw of the shares of so many ``categories``; ``width`` is the sd of its noise."""
+    """One joint draw of the shares of ``categories`` categories; ``width`` is the sd of its noise."""
 
     categories: int
     width: float
@@ -154,7 +154,7 @@ def _mean_length(dimension: int) -> float:
 
 @dataclass(frozen=True)
 class KnownMeanDesign(Design):
-    """A mean in so many ``dimension``s, covariance known: a grid of this ``width``, or joint noise of this
+    """A mean in ``dimension`` dimensions, covariance known: a grid of this ``width``, or joint noise of this
     sd."""
 
     dimension: int
@@ -183,7 +183,7 @@ class KnownMeanDesign(Design):
         best_effort: bool,
         *,
         of: str,
-    ) -> Result:
+    ) -> Result[Floats]:
         """The mean of these rows, with the coins of one branch of the tape."""
         factor = covariance_argument(covariance, self.dimension, of=of)
         kept_design = self.kept_by(

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from holdfast.replicable._littlestone import Reduction, Shatter, most_leaves
 from holdfast.replicable._rounding import divergence
 from holdfast.replicable._tape import Tape, tape_argument
 from holdfast.replicable._ways import ChoiceProblem
+from holdfast.typing import LittlestoneMethod
 
 __all__ = [
     "LittlestonePlan",
@@ -80,8 +81,8 @@ class LittlestonePlan(Record):
     Args:
         hypotheses: How many hypotheses the class has, if this is given.
         accuracy: How far from the truth the result may be.
-        rho: How often two samples may give different results, at most.
-        beta: How often the result may be farther from the truth than the accuracy, at most.
+        rho: The largest probability that two samples give different results.
+        beta: The largest probability that the result is farther from the truth than the accuracy.
         ways: Every way, the one with the fewest rows first.
     """
 
@@ -301,8 +302,43 @@ _METHODS = ("best", "choose", "consistent", "trees")
 _AT_ONCE = 2**24
 
 Whole = npt.NDArray[np.int64]
+Hypothesis = TypeVar("Hypothesis", bound=Hashable)
 
 
+@overload
+def learn_littlestone(
+    classes: Callable[[Any, Any], Iterable[Hypothesis]],
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
+    *,
+    rho: float,
+    beta: float,
+    tape: Tape,
+    accuracy: float | None = None,
+    method: LittlestoneMethod = "best",
+    list_rows: int | None = None,
+    list_size: int | None = None,
+    eta: float | None = None,
+    bad: float | None = None,
+    best_effort: bool = False,
+) -> Result[Hypothesis | None]: ...
+@overload
+def learn_littlestone(
+    classes: npt.ArrayLike,
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
+    *,
+    rho: float,
+    beta: float,
+    tape: Tape,
+    accuracy: float | None = None,
+    method: LittlestoneMethod = "best",
+    list_rows: int | None = None,
+    list_size: int | None = None,
+    eta: float | None = None,
+    bad: float | None = None,
+    best_effort: bool = False,
+) -> Result[tuple[int, ...] | None]: ...
 def learn_littlestone(
     classes: npt.ArrayLike | Callable[..., Iterable[Hashable]],
     x: npt.ArrayLike,
@@ -312,13 +348,13 @@ def learn_littlestone(
     beta: float,
     tape: Tape,
     accuracy: float | None = None,
-    method: str = "best",
+    method: LittlestoneMethod = "best",
     list_rows: int | None = None,
     list_size: int | None = None,
     eta: float | None = None,
     bad: float | None = None,
     best_effort: bool = False,
-) -> Result:
+) -> Result[Any]:
     """A hypothesis that errs on at most ``accuracy`` of the rows, the same on fresh rows.
 
     ``classes`` is a table of 0 and 1 with a row for each hypothesis and a column for each point; ``x`` are
@@ -381,7 +417,8 @@ def learn_littlestone(
         counts, count, eta=way.eta, rho=float(rho), beta=float(beta), list_size=way.list_size, tape=tape,
         best_effort=best_effort,
     )  # fmt: skip
-    value = None if listed.value is None else tuple(map(int, listed.value))
+    hypothesis: Any = listed.value
+    value = None if hypothesis is None else tuple(map(int, hypothesis))
     details = {"method": way.name, "lists": count, "list_rows": way.list_rows, "needed": way.rows}
     return Result(
         value, listed.guarantee, float(accuracy), listed.beta, count * way.list_rows, str(tape), details
@@ -396,7 +433,7 @@ def learn_littlestone_rows(
     accuracy: float | None = None,
     dimension: Any = None,
     hypotheses: Any = None,
-    method: str = "best",
+    method: LittlestoneMethod = "best",
     list_rows: int | None = None,
     list_size: int | None = None,
     eta: float | None = None,
@@ -462,7 +499,7 @@ def _wrong(shatter: Shatter) -> npt.NDArray[np.float64]:
 
 def _chosen(
     shatter: Shatter, cells: Whole, way: LittlestoneWay, accuracy: float, rho: float, beta: float, tape: Tape
-) -> Result:
+) -> Result[tuple[int, ...] | None]:
     used = cells[: way.rows]
     mistakes = np.bincount(used, minlength=2 * shatter.points) @ _wrong(shatter)
     if float(mistakes.min()) > 0.0:
@@ -517,7 +554,7 @@ def _by_trees(shatter: Shatter, blocks: Whole, accuracy: float, rho: float, beta
 
 
 def _from_own_lists(
-    list_learner: Callable[[Any, Any], Iterable[Hashable]],
+    list_learner: Callable[[Any, Any], Iterable[Hypothesis]],
     x: npt.NDArray[Any],
     y: npt.NDArray[Any],
     own: dict[str, Any],
@@ -526,7 +563,7 @@ def _from_own_lists(
     tape: Tape,
     *,
     best_effort: bool,
-) -> Result:
+) -> Result[Hypothesis | None]:
     needed, rows = _own_lists(**own, rho=rho, beta=beta, of="learn_littlestone")
     count = min(needed, len(x) // rows)
     if count < (1 if best_effort else needed):

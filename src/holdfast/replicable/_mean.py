@@ -45,7 +45,7 @@ def mean(
     tape: Tape,
     bounds: Sequence[float] = (0.0, 1.0),
     best_effort: bool = False,
-) -> Result:
+) -> Result[float]:
     """The mean of values within ``bounds``, the same number from two samples with probability 1 − ``rho``.
 
     Guarantee: two samples and one tape give different results with probability at most ρ (over both samples
@@ -56,7 +56,7 @@ def mean(
 
     Args:
         x: The rows, one value each.
-        beta: How often the result may be farther from the truth than the accuracy, at most.
+        beta: The largest probability that the result is farther from the truth than the accuracy.
         tape: The shared coins; both laboratories use the same.
         best_effort: With too few rows, promise what they allow instead of refusing.
 
@@ -113,7 +113,7 @@ def difference(
     tape: Tape,
     bounds: Sequence[float] = (0.0, 1.0),
     best_effort: bool = False,
-) -> Result:
+) -> Result[float]:
     """The mean of the ``first`` group minus that of the ``second``, the same from two samples.
 
     Guarantee: two pairs of groups and one tape give different results with probability at most ρ; the result
@@ -124,8 +124,8 @@ def difference(
     Reference: Holdfast, replicability.
 
     Args:
-        rho: How often two samples may give different results, at most.
-        beta: How often the result may be farther from the truth than the accuracy, at most.
+        rho: The largest probability that two samples give different results.
+        beta: The largest probability that the result is farther from the truth than the accuracy.
         tape: The shared coins; both laboratories use the same.
         bounds: The least and the largest value that a row can have.
         best_effort: With too few rows, promise what they allow instead of refusing.
@@ -177,7 +177,7 @@ def _difference_design(accuracy: float, rho: float, beta: float, length: float, 
 
 
 def _group_gap(rows: int) -> float:
-    """E|D − D'| for two differences of groups of so many rows: a walk of twice as many steps."""
+    """E|D − D'| for two differences of groups of ``rows`` rows: a walk of twice as many steps."""
     return rounding.up(2.0 * mean_gap(2 * rows))
 
 
@@ -196,7 +196,7 @@ def slope(
     bounds: Sequence[Sequence[float]],
     least_variance: float,
     best_effort: bool = False,
-) -> Result:
+) -> Result[float]:
     """The slope of the best line for ``y`` by ``x``, the same from two samples.
 
     ``bounds`` is a pair of pairs: those of y, then those of x. ``least_variance`` is the least variance that
@@ -209,8 +209,8 @@ def slope(
     Reference: Holdfast, replicability.
 
     Args:
-        rho: How often two samples may give different results, at most.
-        beta: How often the result may be farther from the truth than the accuracy, at most.
+        rho: The largest probability that two samples give different results.
+        beta: The largest probability that the result is farther from the truth than the accuracy.
         tape: The shared coins; both laboratories use the same.
         best_effort: With too few rows, promise what they allow instead of refusing.
 

@@ -45,7 +45,7 @@ def quantile(
     resolution: float | None = None,
     domain: npt.ArrayLike | None = None,
     best_effort: bool = False,
-) -> Result:
+) -> Result[float]:
     """A ``q``-quantile up to ``accuracy`` in rank, the same value from two samples with probability 1 − ρ.
 
     Guarantee: two samples and one tape give different values with probability at most ρ. The value v has
@@ -58,8 +58,8 @@ def quantile(
 
     Args:
         x: The rows, one value each.
-        rho: How often two samples may give different results, at most.
-        beta: How often the result may be farther from the truth than the accuracy, at most.
+        rho: The largest probability that two samples give different results.
+        beta: The largest probability that the result is farther from the truth than the accuracy.
         tape: The shared coins; both laboratories use the same.
         best_effort: With too few rows, promise what they allow instead of refusing.
 
@@ -84,7 +84,7 @@ def median(
     resolution: float | None = None,
     domain: npt.ArrayLike | None = None,
     best_effort: bool = False,
-) -> Result:
+) -> Result[float]:
     """The :func:`quantile` at ½.
 
     Guarantee: as :func:`quantile`.
@@ -94,8 +94,8 @@ def median(
     Args:
         x: The rows, one value each.
         accuracy: How far from the truth the result may be.
-        rho: How often two samples may give different results, at most.
-        beta: How often the result may be farther from the truth than the accuracy, at most.
+        rho: The largest probability that two samples give different results.
+        beta: The largest probability that the result is farther from the truth than the accuracy.
         tape: The shared coins; both laboratories use the same.
         bounds: The least and the largest value of the domain.
         resolution: How far apart its values are.
@@ -160,7 +160,7 @@ def median_rows(
 
 @dataclass(frozen=True)
 class QuantileDesign(Band):
-    """The band of the shares that comparisons are made with, for a search of so many ``questions``."""
+    """The band of the shares that comparisons are made with, for a search with this many ``questions``."""
 
     q: float
     questions: int
@@ -186,7 +186,7 @@ def _quantile(
     domain: tuple[Any, Any, Any],
     *,
     best_effort: bool,
-) -> Result:
+) -> Result[float]:
     tape = tape_argument(tape, of=name)
     places = domain_argument(*domain, of=name, by=_BY)
     values = values_argument(x, -math.inf, math.inf, of=name, by=_BY)

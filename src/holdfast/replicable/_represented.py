@@ -50,7 +50,7 @@ def learn_represented(
     tape: Tape,
     class_error: float = 0.0,
     best_effort: bool = False,
-) -> Result:
+) -> Result[tuple[int, int]]:
     """A hypothesis that errs on at most ``accuracy`` of the rows, from a class that the tape draws.
 
     ``representation(tape)`` draws a class of at most ``size`` hypotheses and returns its predictions: a

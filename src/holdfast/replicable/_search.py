@@ -63,8 +63,8 @@ class ReplicableSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[mis
 
     Args:
         estimator: The classifier or regressor whose parameters are searched.
-        rho: How often two samples may give different results, at most.
-        beta: How often the result may be farther from the truth than the accuracy, at most.
+        rho: The largest probability that two samples give different results.
+        beta: The largest probability that the result is farther from the truth than the accuracy.
 
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> x = np.random.default_rng(0).uniform(-1, 1, size=(40_000, 2))

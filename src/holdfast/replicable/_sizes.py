@@ -1,4 +1,4 @@
-"""How many rows a replicable statistic needs, and what so many rows can promise.
+"""How many rows a replicable statistic needs, and what a number of rows can promise.
 
 ``sample_size`` and ``power`` are for one statistic, ``plan_several`` for several means of the same rows.
 ``compare_ways`` shows the way that is built in beside one that wins for larger domains, so that everybody can
@@ -11,7 +11,7 @@ import importlib
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from scipy.special import ndtri
@@ -29,6 +29,7 @@ from holdfast.replicable._joint import grid_mean, joint_mean, lattices_tried, no
 from holdfast.replicable._mean import mean_rows
 from holdfast.replicable._rounding import CountThreshold
 from holdfast.stability import transfer_exponent
+from holdfast.typing import PowerParameters, SizeParameters, StatisticName
 
 __all__ = ["ComparedWay", "SeveralPlan", "SeveralWay", "compare_ways", "plan_several", "power", "sample_size"]
 
@@ -56,7 +57,7 @@ _MODULES = {
 }
 
 
-def sample_size(name: str, **parameters: object) -> int:
+def sample_size(name: StatisticName, **parameters: Unpack[SizeParameters]) -> int:
     """The smallest number of rows for which the named statistic keeps its promise.
 
     Guarantee: with at least this many rows the statistic, given the same parameters, is replicable and
@@ -86,7 +87,9 @@ def sample_size(name: str, **parameters: object) -> int:
         ) from None
 
 
-def power(name: str, *, rows: int, most: float = 0.49, **parameters: object) -> float | None:
+def power(
+    name: StatisticName, *, rows: int, most: float = 0.49, **parameters: Unpack[PowerParameters]
+) -> float | None:
     """The finest ``accuracy``, up to ``most``, that the named statistic can promise with ``rows`` rows.
 
     ``parameters`` are those of ``sample_size(name, ...)`` without the accuracy.
@@ -141,8 +144,8 @@ class SeveralPlan(Record):
 
     Args:
         accuracy: How far from the truth the result may be.
-        rho: How often two samples may give different results, at most.
-        beta: How often the result may be farther from the truth than the accuracy, at most.
+        rho: The largest probability that two samples give different results.
+        beta: The largest probability that the result is farther from the truth than the accuracy.
         ways: Every way, the one with the fewest rows first.
     """
 

@@ -70,7 +70,7 @@ class Way:
     pick: Callable[[ChoiceProblem, Floats, float, Tape], int]
 
     def rho_at(self, problem: ChoiceProblem, rows: int) -> float:
-        """What can be promised from so many rows when accuracy comes first; 1 if accuracy cannot be had."""
+        """The ρ that ``rows`` rows allow if the accuracy is kept; 1 if they do not allow the accuracy."""
         width = self.width(problem, rows)
         return 1.0 if width is None else self.rho(problem, rows, width)
 

@@ -70,8 +70,10 @@ def read_inspect(paths: list[Path], metric: str | None = None) -> Results:
             f"The folder has {len(logs)} Inspect logs: of {len(runs)} runs, {len(set(tasks))} tasks and "
             f"{len(models)} models. Give the one log to read, for example {shown_id(paths[-1].name)}."
         )
-    parts = [(header, samples, f"{task}/") for (_, header, samples), task in zip(logs, tasks, strict=True)]
-    return _results(parts, metric, f"the {len(logs)} logs")
+    logs_of_run = [
+        (header, samples, f"{task}/") for (_, header, samples), task in zip(logs, tasks, strict=True)
+    ]
+    return _results(logs_of_run, metric, f"the {len(logs)} logs")
 
 
 def inspect_results(log: Mapping[str, Any], *, metric: str | None = None) -> Results:
@@ -102,9 +104,9 @@ def _results(
     name = None
     samples: dict[tuple[str, int], _Sample] = {}
     expected: dict[tuple[str, int], None] = {}
-    for header, part, prefix in parts:
+    for header, log_samples, prefix in parts:
         version, name = _check(header, where)
-        for sample in part:
+        for sample in log_samples:
             key = (prefix + sample.task, sample.epoch)
             if key in samples:
                 raise ResultsRejected(
@@ -153,9 +155,8 @@ def _check(header: Mapping[str, Any], where: str) -> tuple[str, str | None]:
     spec = _evaluation(header, where)
     tool = (spec.get("packages") or {}).get("inspect_ai")
     model = spec.get("model")
-    return f"{version}, inspect_ai {tool}" if tool else str(version), model if isinstance(
-        model, str
-    ) else None
+    name = model if isinstance(model, str) else None
+    return (f"{version}, inspect_ai {tool}" if tool else str(version)), name
 
 
 def _expected(header: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
@@ -224,7 +225,7 @@ def _sample(record: Any, where: str) -> _Sample:
         for scorer, score in scores.items()
     }
     content = [record.get(name) for name in ("input", "choices", "target")]
-    return _Sample(task, record["epoch"], values, _answer(record), _text(_without_ids(content)))
+    return _Sample(task, record["epoch"], values, _answer(record), _json_text(_without_ids(content)))
 
 
 def _answer(record: Mapping[str, Any]) -> str | None:
@@ -244,12 +245,12 @@ def _answer(record: Mapping[str, Any]) -> str | None:
     for message in messages:
         calls = [[call.get("function"), call.get("arguments")] for call in message.get("tool_calls") or ()]
         actions.append([_texts(message.get("content"), attachments), calls])
-    return _text(actions)
+    return _json_text(actions)
 
 
 def _texts(content: Any, attachments: Mapping[str, str]) -> list[str]:
-    parts = [content] if isinstance(content, str) else [part.get("text") for part in content or ()]
-    texts = [part for part in parts if isinstance(part, str)]
+    pieces = [content] if isinstance(content, str) else [piece.get("text") for piece in content or ()]
+    texts = [piece for piece in pieces if isinstance(piece, str)]
     return [
         attachments.get(text.removeprefix(_ATTACHMENT), text) if text.startswith(_ATTACHMENT) else text
         for text in texts
@@ -262,10 +263,10 @@ def _without_ids(content: Any) -> Any:
         return {
             name: _without_ids(value) for name, value in content.items() if name != "id" and value is not None
         }
-    return [_without_ids(part) for part in content] if isinstance(content, (list, tuple)) else content
+    return [_without_ids(element) for element in content] if isinstance(content, (list, tuple)) else content
 
 
-def _text(value: Any) -> str:
+def _json_text(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
 
 
@@ -309,8 +310,8 @@ def _zipped_samples(path: Path) -> Iterator[_Sample]:
     with path.open("rb") as file:
         for name, member in _members(file, path).items():
             if _SAMPLE_FILE.fullmatch(name):
-                what = f"A sample in {path.name}"
-                yield _sample(parse_json(_member(file, member, path), what), path.name)
+                description = f"A sample in {path.name}"
+                yield _sample(parse_json(_member(file, member, path), description), path.name)
 
 
 def _members(file: BinaryIO, path: Path) -> dict[str, zipfile.ZipInfo]:
@@ -332,8 +333,8 @@ def _member(file: BinaryIO, member: zipfile.ZipInfo, path: Path) -> bytes:
         if member.compress_type == _ZSTANDARD:
             content = _decompressed(file, member)
         else:
-            with zipfile.ZipFile(file) as archive, archive.open(member) as part:
-                content = part.read(member.file_size + 1)
+            with zipfile.ZipFile(file) as archive, archive.open(member) as member_file:
+                content = member_file.read(member.file_size + 1)
     except (
         zipfile.BadZipFile,
         NotImplementedError,

@@ -81,12 +81,12 @@ def _one_run(paths: list[Path]) -> tuple[list[Path], str]:
         if match := _SAMPLES.fullmatch(path.name):
             files.setdefault(match["time"], []).append(path)
         elif match := _SUMMARY.fullmatch(path.name):
-            beside = [
-                other
-                for other in sorted(path.parent.iterdir())
-                if (samples := _SAMPLES.fullmatch(other.name)) and samples["time"] == match["time"]
+            sample_files_of_run = [
+                neighbour
+                for neighbour in sorted(path.parent.iterdir())
+                if (samples := _SAMPLES.fullmatch(neighbour.name)) and samples["time"] == match["time"]
             ]
-            files.setdefault(match["time"], []).extend(beside)
+            files.setdefault(match["time"], []).extend(sample_files_of_run)
         else:
             raise ResultsRejected(
                 f"The name of {path.name} does not say which task it is of. Keep the names that lm_eval "
@@ -202,17 +202,17 @@ def _filter(line: dict[str, Any]) -> str:
     return str(line.get("filter", "none"))
 
 
-def _check_named(what: str, given: str | None, options: list[str]) -> None:
-    if given is not None and given not in options:
+def _check_named(argument: str, value: str | None, options: list[str]) -> None:
+    if value is not None and value not in options:
         listed = names(dict.fromkeys(options))
-        raise InvalidArgument(what, f"a {what} that the file has: {listed}", given, of="read_results")
+        raise InvalidArgument(argument, f"a {argument} that the file has: {listed}", value, of="read_results")
 
 
-def _choose(what: str, given: str | None, options: list[str], task: _Task) -> str:
-    """The given option where the task has it, and else the only one that it has."""
-    if given in options:
-        return str(given)
+def _choose(argument: str, value: str | None, options: list[str], task: _Task) -> str:
+    """The value of the argument if the task has it, or else the only one that the task has."""
+    if value in options:
+        return str(value)
     if len(options) != 1:
         have = f"several: {names(sorted(options))}" if options else "none"
-        raise ResultsRejected(f"Say which {what} counts: {what}=…. {task.path.name} has {have}.")
+        raise ResultsRejected(f"Say which {argument} counts: {argument}=…. {task.path.name} has {have}.")
     return options[0]

@@ -79,9 +79,9 @@ def read_results(
     place = Path(path)
     if not place.exists():
         raise InvalidArgument("path", "a file or a folder that exists", str(path), of="read_results")
-    kind: str | None
     if not (place.is_dir() or place.is_file()):
         raise InvalidArgument("path", "a file or a folder", str(path), of="read_results")
+    kind: str | None
     if place.is_dir():
         paths, kind = _files_of_run(place, format)
     else:
@@ -109,9 +109,9 @@ def _check_arguments(kind: str, metric: str | None, filter: str | None, columns:
         raise InvalidArgument("filter", f"left out for the format {kind!r}", filter, of="read_results")
     default = Columns()
     for name in ("task", "score", "cluster", "output"):
-        given = getattr(columns, name)
-        if kind not in _TABLES and given != getattr(default, name):
-            raise InvalidArgument(name, f"left out for the format {kind!r}", given, of="read_results")
+        value = getattr(columns, name)
+        if kind not in _TABLES and value != getattr(default, name):
+            raise InvalidArgument(name, f"left out for the format {kind!r}", value, of="read_results")
 
 
 def _files_of_run(folder: Path, format: str | None, *, deeper: bool = True) -> tuple[list[Path], str]:
@@ -122,10 +122,12 @@ def _files_of_run(folder: Path, format: str | None, *, deeper: bool = True) -> t
     if format is not None:
         kinds = {format: kinds[format]} if format in kinds else {}
     if not kinds:
-        inner = [path for path in sorted(folder.iterdir()) if path.is_dir() and not path.name.startswith(".")]
+        folders = [
+            path for path in sorted(folder.iterdir()) if path.is_dir() and not path.name.startswith(".")
+        ]
         # lm_eval makes a folder for each model in the folder that it is given.
-        if deeper and len(inner) == 1:
-            return _files_of_run(inner[0], format, deeper=False)
+        if deeper and len(folders) == 1:
+            return _files_of_run(folders[0], format, deeper=False)
         raise ResultsRejected(f"There is no result file in the folder {folder.name}. Give the file.")
     if len(kinds) > 1:
         raise ResultsRejected(
@@ -160,9 +162,9 @@ def _recognised(path: Path) -> str | None:
 
 def _kind_of_lines(line: bytes) -> str | None:
     try:
-        first = parse_json(line.removeprefix(b"\xef\xbb\xbf"), "The first line")
+        first_line = parse_json(line.removeprefix(b"\xef\xbb\xbf"), "The first line")
     except ResultsRejected:
         return "json-lines" if line.rstrip().endswith(b"}") else None
-    if isinstance(first, dict) and {"doc_id", "filtered_resps"} <= first.keys():
+    if isinstance(first_line, dict) and {"doc_id", "filtered_resps"} <= first_line.keys():
         return "lm-evaluation-harness"
-    return "json-lines" if isinstance(first, dict) else None
+    return "json-lines" if isinstance(first_line, dict) else None

@@ -134,10 +134,10 @@ class Tally:
         if answer is None:
             self._answer_missing = True
         else:
-            text = answer.encode("utf-8", "surrogatepass")
+            answer_bytes = answer.encode("utf-8", "surrogatepass")
             digest = self._answers.setdefault(task, hashlib.sha256())
             # The length distinguishes two answers from one.
-            digest.update(len(text).to_bytes(8, "big") + text)
+            digest.update(len(answer_bytes).to_bytes(8, "big") + answer_bytes)
         if cluster is not None and self._clusters.setdefault(task, cluster) != cluster:
             raise ResultsRejected(
                 f"The task {shown_id(task)} is in more than one cluster. Give all repeats of a task the same "
@@ -170,9 +170,9 @@ class Tally:
         )
 
 
-def too_large(what: str, size: int) -> ResultsRejected:
+def too_large(name: str, size: int) -> ResultsRejected:
     """The error for a file, or a part of one, that is not read because of its size."""
-    return ResultsRejected(f"{what} has {size:,} bytes; at most {MOST_BYTES:,} are read. Split the results.")
+    return ResultsRejected(f"{name} has {size:,} bytes; at most {MOST_BYTES:,} are read. Split the results.")
 
 
 def check_size(path: Path) -> None:
@@ -182,7 +182,7 @@ def check_size(path: Path) -> None:
         raise too_large(f"The file {path.name}", size)
 
 
-def parse_json(text: str | bytes, what: str) -> Any:
+def parse_json(text: str | bytes, name: str) -> Any:
     """The JSON value of a text. The error says nothing that is in the text, not even where it went wrong:
     that may be at a score."""
     problem = ""
@@ -197,7 +197,7 @@ def parse_json(text: str | bytes, what: str) -> Any:
     except ValueError:
         problem = "a number in it is too long"
     # Raised here and not above: the errors of json hold the whole text, scores included.
-    raise ResultsRejected(f"{what} is not valid JSON: {problem}. Was the file cut off?")
+    raise ResultsRejected(f"{name} is not valid JSON: {problem}. Was the file cut off?")
 
 
 def as_written_by(tool: str, read: Callable[[], Results]) -> Results:
@@ -222,15 +222,15 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
     """The lines of a text file, with their numbers."""
     check_size(path)
     with path.open("rb") as file:
-        for number, raw in enumerate(file, 1):
-            line = _decoded(raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw)
+        for number, line_bytes in enumerate(file, 1):
+            line = _decoded(line_bytes.removeprefix(b"\xef\xbb\xbf") if number == 1 else line_bytes)
             if line is None:
                 raise ResultsRejected(f"Line {number:,} of {path.name} is not UTF-8. Save the file as UTF-8.")
             yield number, line
 
 
-def _decoded(raw: bytes) -> str | None:
+def _decoded(line_bytes: bytes) -> str | None:
     try:
-        return raw.decode("utf-8")
+        return line_bytes.decode("utf-8")
     except UnicodeDecodeError:
         return None

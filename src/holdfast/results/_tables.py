@@ -133,11 +133,11 @@ def _add(tally: Tally, row: dict[str, Any], columns: Columns, where: str) -> Non
     )
 
 
-def _label(value: object, what: str, where: str) -> str:
+def _label(value: object, kind: str, where: str) -> str:
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63:
         return str(value)
     if not isinstance(value, str) or not value.strip():
-        raise ResultsRejected(f"{where}: the {what} must be a text that is not empty, or a whole number.")
+        raise ResultsRejected(f"{where}: the {kind} must be a text that is not empty, or a whole number.")
     return value
 
 

@@ -156,7 +156,7 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class Values:
+class RowValues:
     """What the rows contribute: one or two values each, the number of a row's group if there are groups, and
     which rows enter."""
 
@@ -165,13 +165,13 @@ class Values:
     group: NDArray[np.int64] | None = None
     enters: NDArray[np.bool_] | None = None
 
-    def kept(self) -> Values:
+    def kept(self) -> RowValues:
         """The rows that enter, and no others."""
         if self.enters is None:
             return self
         z = None if self.z is None else self.z[self.enters]
         group = None if self.group is None else self.group[self.enters]
-        return Values(self.x[self.enters], z, group)
+        return RowValues(self.x[self.enters], z, group)
 
 
 def limits_of(metric: str, scale: Scale) -> tuple[float, float]:
@@ -208,7 +208,7 @@ def axes_of_metric(metric: str, scale: Scale) -> tuple[Axis, Axis]:
     return Axis(*first, _UNITS), NO_AXIS if second is None else Axis(*second, _UNITS)
 
 
-def values_of(metric: str, predicted: NDArray[Any], truth: NDArray[Any], scale: Scale) -> Values:
+def values_of(metric: str, predicted: NDArray[Any], truth: NDArray[Any], scale: Scale) -> RowValues:
     """What each row contributes. A missing prediction or target counts as the worst possible value."""
     needs = METRICS[metric].needs
     if needs == "label":
@@ -219,26 +219,26 @@ def values_of(metric: str, predicted: NDArray[Any], truth: NDArray[Any], scale: 
         scores = as_numbers(predicted)
         complete = ~(is_missing(truth) | np.isnan(scores))
         squeezed = np.where(np.isinf(scores), np.sign(scores), scores / (1 + np.abs(scores)))
-        return Values(squeezed, group=_is_positive(truth, scale).astype(np.int64), enters=complete)
-    return Values(_of_probabilities(metric, predicted, truth, scale))
+        return RowValues(squeezed, group=_is_positive(truth, scale).astype(np.int64), enters=complete)
+    return RowValues(_of_probabilities(metric, predicted, truth, scale))
 
 
-def _of_labels(metric: str, predicted: NDArray[Any], truth: NDArray[Any], scale: Scale) -> Values:
+def _of_labels(metric: str, predicted: NDArray[Any], truth: NDArray[Any], scale: Scale) -> RowValues:
     right = np.asarray(predicted == truth)
     if metric in ("accuracy", "error"):
-        return Values((right == (metric == "accuracy")).astype(np.float64))
+        return RowValues((right == (metric == "accuracy")).astype(np.float64))
     if metric == "balanced_accuracy":
         group = np.full(len(truth), -1, dtype=np.int64)
         for place, label in enumerate(scale.classes):
             group[np.asarray(truth == label)] = place
-        return Values(right.astype(np.float64), group=group, enters=group >= 0)
+        return RowValues(right.astype(np.float64), group=group, enters=group >= 0)
     predicted_positive, true = np.asarray(predicted == scale.positive), _is_positive(truth, scale)
     if metric == "precision":
-        return Values(true.astype(np.float64), enters=predicted_positive)
+        return RowValues(true.astype(np.float64), enters=predicted_positive)
     if metric == "recall":
-        return Values(predicted_positive.astype(np.float64), enters=true)
+        return RowValues(predicted_positive.astype(np.float64), enters=true)
     both = np.where(predicted_positive & true, 2.0, 0.0)
-    return Values(
+    return RowValues(
         both,
         predicted_positive.astype(np.float64) + true.astype(np.float64),
         enters=predicted_positive | true,
@@ -249,14 +249,14 @@ def _is_positive(truth: NDArray[Any], scale: Scale) -> NDArray[np.bool_]:
     return np.asarray(truth == (1 if scale.positive is None else scale.positive))
 
 
-def _of_numbers(metric: str, predicted: Floats, truth: Floats, scale: Scale) -> Values:
+def _of_numbers(metric: str, predicted: Floats, truth: Floats, scale: Scale) -> RowValues:
     low, high = scale.span
     missing = np.isnan(predicted) | np.isnan(truth)
     guess, target = (np.clip(np.where(np.isnan(side), low, side), low, high) for side in (predicted, truth))
     if metric == "r2":
-        return Values(target.astype(np.float64), guess.astype(np.float64))
+        return RowValues(target.astype(np.float64), guess.astype(np.float64))
     loss = np.asarray(np.where(missing, scale.width, np.abs(guess - target)), dtype=np.float64)
-    return Values(loss if metric == "mae" else loss * loss)
+    return RowValues(loss if metric == "mae" else loss * loss)
 
 
 def _of_probabilities(metric: str, predicted: NDArray[Any], truth: NDArray[Any], scale: Scale) -> Floats:

@@ -21,8 +21,8 @@ from holdfast.readings import CellQuestion, Moments, Part, range_of
 from holdfast.scoring._metrics import (
     LOG_LOSS_CAP,
     METRICS,
+    RowValues,
     Scale,
-    Values,
     axes_of_metric,
     is_missing,
     limits_of,
@@ -137,7 +137,7 @@ class ScoreQuestion(CellQuestion):
     def vague(self) -> bool:
         return True
 
-    def values(self, part: Part) -> Values:
+    def values(self, part: Part) -> RowValues:
         """What each row of one part contributes. Reads the rows."""
         predicted, truth = self.predict(part), part.column(self.target)
         if len(predicted) != len(truth):
@@ -163,7 +163,9 @@ class ScoreQuestion(CellQuestion):
         return self.text
 
 
-def cells_of_values(every: Values, part: Part, axes: tuple[Axis, Axis], steps: tuple[Steps, Steps]) -> Cells:
+def cells_of_values(
+    every: RowValues, part: Part, axes: tuple[Axis, Axis], steps: tuple[Steps, Steps]
+) -> Cells:
     """The cells, or the units, of the rows of a part whose values are given."""
     values = every.kept()
     x = units_of(values.x, axes[0])
@@ -213,7 +215,7 @@ class ComparedQuestion(CellQuestion):
 
     def cells(self, part: Part, steps: tuple[Steps, Steps]) -> Cells:
         a, b = (question.values(part) for question in (self.first, self.second))
-        return cells_of_values(Values(a.x - b.x, None, a.group, a.enters), part, self.axes, steps)
+        return cells_of_values(RowValues(a.x - b.x, None, a.group, a.enters), part, self.axes, steps)
 
     @property
     def record(self) -> Any:

@@ -6,17 +6,19 @@ Every change is a line of a book.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
+import anyio
+import anyio.to_thread
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse, StreamingResponse
 
 from holdfast.errors import InvalidArgument
 from holdfast.registry import COOKIE, STATE_COOKIE, Service, SignIn, Unknown, terms_of
-from holdfast.server._asking import described, streamed
+from holdfast.server._asking import described_dataset, streamed
 from holdfast.server._requests import ExportBody, TermsBody, TokenBody, TokenChangeBody
 from holdfast.server._routing import TheService, Who
 
@@ -71,16 +73,30 @@ async def ways(service: TheService) -> dict[str, Any]:
     return {"provider": sign_in is not None and sign_in.provider is not None}
 
 
+# How many requests may wait for the provider at a time. Anybody may send them, so they take no thread of
+# those that ask something.
+_AT_PROVIDER = 8
+_Reply = TypeVar("_Reply")
+
+
+async def _at_provider(request: Request, call: Callable[..., _Reply], *arguments: str) -> _Reply:
+    """Call what waits for the provider in a thread."""
+    state = request.app.state
+    if not hasattr(state, "at_provider"):
+        state.at_provider = anyio.CapacityLimiter(_AT_PROVIDER)
+    return await anyio.to_thread.run_sync(call, *arguments, limiter=state.at_provider)
+
+
 @router.get("/sign-in/start", include_in_schema=False)
-def start(service: TheService) -> Response:
+async def start(request: Request, service: TheService) -> Response:
     """Send the browser to the provider."""
     sign_in = _required(service)
-    address, kept = sign_in.begin()
+    address, cookie = await _at_provider(request, sign_in.begin)
     reply = RedirectResponse(address, status_code=303)
     # The browser comes back from another site, which does not send a stricter cookie.
     reply.set_cookie(
         STATE_COOKIE,
-        kept,
+        cookie,
         max_age=600,
         path="/v1/sign-in",
         secure=sign_in.secure,
@@ -91,10 +107,11 @@ def start(service: TheService) -> Response:
 
 
 @router.get("/sign-in/back", include_in_schema=False)
-def back(request: Request, service: TheService, state: _Text = "", code: _Text = "") -> Response:
+async def back(request: Request, service: TheService, state: _Text = "", code: _Text = "") -> Response:
     """Begin the session of a person who comes back from the provider."""
     sign_in = _required(service)
-    session = sign_in.finish(request.cookies.get(STATE_COOKIE, ""), state, code)
+    kept = request.cookies.get(STATE_COOKIE, "")
+    session = await _at_provider(request, sign_in.finish, kept, state, code)
     reply = RedirectResponse("/", status_code=303)
     reply.delete_cookie(STATE_COOKIE, path="/v1/sign-in")
     reply.set_cookie(COOKIE, session, path="/", secure=sign_in.secure, httponly=True, samesite="strict")
@@ -149,7 +166,7 @@ def change_terms(name: str, body: TermsBody, service: TheService, person: Who) -
 def close(name: str, service: TheService, person: Who) -> dict[str, Any]:
     """End the account for good. Its answers stay readable."""
     service.administration.close_account(person, name)
-    return described(service, person, name)
+    return described_dataset(service, person, name)
 
 
 @router.post("/datasets/{name}/archive")
@@ -221,12 +238,12 @@ def states(service: TheService, person: Who) -> list[dict[str, Any]]:
 def change_token(identity: str, body: TokenChangeBody, service: TheService, person: Who) -> dict[str, Any]:
     """Change the role of a token, what it reaches, or how long it lasts. Its holder stays."""
     changes = body.model_dump(exclude_unset=True)
-    after = service.tokens.changed(identity, by=person, **changes)
-    if after is None:
+    changed = service.tokens.changed(identity, by=person, **changes)
+    if changed is None:
         raise Unknown("There is no such token.")
-    service.administration.record(person, "change token", token=after.to_dict())
-    service.tokens.write(after)
-    return after.to_dict()
+    service.administration.record(person, "change token", token=changed.to_dict())
+    service.tokens.write(changed)
+    return changed.to_dict()
 
 
 @router.get("/administration")

@@ -318,8 +318,9 @@ class Turns:
             place.running += 1
             self._running += 1
             return
-        own = sum(holder == person for holder, _ in place.waiting)
-        if len(place.waiting) >= limits.waiting_per_place or own >= max(1, limits.waiting_per_place // 2):
+        most_of_person = max(1, limits.waiting_per_place // 2)
+        waiting_of_person = sum(holder == person for holder, _ in place.waiting)
+        if len(place.waiting) >= limits.waiting_per_place or waiting_of_person >= most_of_person:
             raise Busy("Too many requests about this wait already. Try again in a moment.", 1.0)
         turn = asyncio.get_running_loop().create_future()
         entry = (person, turn)
@@ -350,8 +351,6 @@ class Turns:
                     break
 
 
-_API_HEADERS = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
-_API_HEADER_NAMES = frozenset(name for name, _ in _API_HEADERS)
 _CLOSE = {"Connection": "close"}
 _WRITING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 # Refused requests cost their sender nothing, so they are counted. Long ones take longer to refuse.
@@ -394,7 +393,7 @@ class Admission:
         self._gathering, self._neighbours = gathering, neighbours
         self._turns = Turns(limits)
         self._free = FreeRate(limits.free_per_minute)
-        self._held = _Held(limits.body_bytes)
+        self._held_bytes = _HeldBytes(limits.body_bytes)
         self._long: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -402,8 +401,6 @@ class Admission:
             await self._app(scope, receive, send)
             return
         path: str = scope["path"]
-        if path.startswith("/v1"):
-            send = _with_headers(send)
         headers = Headers(scope=scope)
         person: Person | None = None
         if needs_token(path):
@@ -418,7 +415,7 @@ class Admission:
             await response(scope, receive, send)
             return
         if person is None:
-            await self._app(scope, _nothing, send)
+            await self._app(scope, _empty_body, send)
             return
         if scope["method"] in _WRITING:
             try:
@@ -464,7 +461,7 @@ class Admission:
             await self._in_turn(person, tokens, body, question, scope, receive, send)
         finally:
             if most > _SMALL:
-                self._held.add(person.account, -len(body))
+                self._held_bytes.add(person.account, -len(body))
 
     async def _in_turn(
         self,
@@ -476,24 +473,24 @@ class Admission:
         receive: Receive,
         send: Send,
     ) -> None:
-        status, ahead = 0, tokens > 0 and len(body) > _LONG
+        status, taken_before = 0, tokens > 0 and len(body) > _LONG
 
-        async def noted(message: Message) -> None:
+        async def send_and_note(message: Message) -> None:
             nonlocal status
             status = message.get("status", status)
             await send(message)
 
         try:
             async with self._one_of_few(person, body):
-                if ahead:  # If somebody sends many of these at once, most are refused before they are parsed.
+                if taken_before:  # If somebody sends many at once, most are refused before they are parsed.
                     self._free.require(person.account)
                     self._free.take(person.account, tokens)
                 async with self._turns.turn(place_of(scope["path"]), person.account):
                     if question is not None:
                         reply = await self._reply(question, person)
-                        await reply(scope, receive, noted)
+                        await reply(scope, receive, send_and_note)
                     else:
-                        await self._app(scope, _replayed(body, receive), noted)
+                        await self._app(scope, _replayed(body, receive), send_and_note)
         except TooMany as refusal:
             await _too_many(refusal)(scope, receive, send)
             return
@@ -501,7 +498,7 @@ class Admission:
             status = 503
             await _busy(busy)(scope, receive, send)
         free = status in _REJECTED or (status != 503 and scope["path"].endswith("/preview"))
-        if free != ahead:  # Take the tokens now, or give them back.
+        if free != taken_before:  # Take the tokens now, or give them back.
             self._free.take(person.account, tokens if free else -tokens)
 
     def _one_of_few(self, person: Person, body: bytes) -> AbstractAsyncContextManager[Any]:
@@ -521,41 +518,45 @@ class Admission:
     async def _body(self, receive: Receive, most: int, account: str) -> bytes:
         """The whole body. The bytes of a large one count as held until the request has ended."""
         loop, limits, counted = asyncio.get_running_loop(), self._limits, most > _SMALL
-        parts: list[bytes] = []
-        arrived, at, pause = 0, loop.time(), limits.body_seconds
+        chunks: list[bytes] = []
+        arrived, now, pause = 0, loop.time(), limits.body_seconds
         try:
             while True:
                 message = await _in_time(receive, pause)
                 if message["type"] == "http.disconnect":
                     raise _Gone
-                part: bytes = message.get("body", b"")
-                before, at = at, loop.time()
-                pause = min(limits.body_seconds, pause - (at - before) + len(part) / limits.body_rate)
-                arrived += len(part)
-                parts.append(part)
+                chunk: bytes = message.get("body", b"")
+                previous, now = now, loop.time()
+                pause = min(
+                    limits.body_seconds,
+                    pause - (now - previous) + len(chunk) / limits.body_rate,
+                )
+                arrived += len(chunk)
+                chunks.append(chunk)
                 if counted:
-                    self._held.add(account, len(part))
+                    self._held_bytes.add(account, len(chunk))
                 if arrived > most:
                     raise _TooLarge
-                if counted and self._held.too_many(account):
+                if counted and self._held_bytes.too_many(account):
                     raise Busy("The service is reading many large requests. Try again in a moment.", 2.0)
                 if not message.get("more_body", False):
-                    return b"".join(parts)
+                    return b"".join(chunks)
         except BaseException:
             if counted:
-                self._held.add(account, -arrived)
+                self._held_bytes.add(account, -arrived)
             raise
 
 
 def _tokens(method: str, most: int, body: bytes) -> float:
-    """How many tokens a request takes until it turns out that it is not free. A long text takes longer to
-    refuse. The bodies of large routes are read in a process of their own."""
+    """How many tokens of its person a request takes. They are given back if the request is not free. A long
+    text takes longer to refuse, so it takes more tokens. The bodies of large routes are read in a process of
+    their own, so only a part of them counts."""
     if method not in _WRITING:
         return 0.0
     return 1 + min(len(body), _SMALL if most <= _SMALL else _MOST_OF_UPLOAD) / _BYTES_A_TOKEN
 
 
-class _Held:
+class _HeldBytes:
     """The bytes of large bodies that are being read or worked on, in all and for each person."""
 
     def __init__(self, most: int) -> None:
@@ -567,9 +568,9 @@ class _Held:
     def add(self, account: str, size: int) -> None:
         """Count bytes of a person that have arrived, or that are no longer held."""
         self._all += size
-        own = self._of.get(account, 0) + size
-        if own:
-            self._of[account] = own
+        held = self._of.get(account, 0) + size
+        if held:
+            self._of[account] = held
         else:
             self._of.pop(account, None)
 
@@ -588,19 +589,19 @@ async def _in_time(receive: Receive, seconds: float) -> Message:
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
     """A ``receive`` that first gives a body that was already read, and then all later messages."""
-    given = False
+    body_given = False
 
     async def replay() -> Message:
-        nonlocal given
-        if given:
+        nonlocal body_given
+        if body_given:
             return await receive()
-        given = True
+        body_given = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replay
 
 
-async def _nothing() -> Message:
+async def _empty_body() -> Message:
     """The body of a request that has none."""
     return {"type": "http.request", "body": b"", "more_body": False}
 
@@ -616,15 +617,3 @@ def _too_many(refusal: TooMany) -> Any:
 
 def _busy(busy: Busy) -> Any:
     return problem(503, "busy", str(busy), wait=busy.wait)
-
-
-def _with_headers(send: Send) -> Send:
-    """A ``send`` that tells browsers and proxies to store no reply of the API."""
-
-    async def sent(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            others = (pair for pair in message.get("headers", ()) if pair[0] not in _API_HEADER_NAMES)
-            message["headers"] = [*others, *_API_HEADERS]
-        await send(message)
-
-    return sent

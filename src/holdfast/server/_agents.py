@@ -6,7 +6,7 @@ both cases an agent uses one account. The descriptions of the tools explain how 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from mcp.server import MCPServer
@@ -33,7 +33,7 @@ Prices are in the `unit` of the account: nats, or answers where their number is 
 uses one up. A refusal comes back as data, with `refused` and `why`; a mistake in a question costs nothing.
 Report the whole interval, not the value alone."""
 _SHARED = "All answers come from one account that other people share, and it does not refill."
-_KEPT = (
+_LOCAL = (
     "All answers come from one account, which is kept in a file and does not refill: a new session "
     "continues where the last one stopped."
 )
@@ -54,7 +54,7 @@ _ANSWER = (
 )
 
 
-class Asked(Protocol):
+class Askable(Protocol):
     """What the tools ask: a guard on this machine, or a client of a service."""
 
     def cost_preview(
@@ -180,7 +180,7 @@ def make_local_tools(guard: Callable[[], Guard]) -> MCPServer:
             frames[id(opened)] = opened.training_rows()
         return frames[id(opened)]
 
-    server = MCPServer("holdfast", instructions=_INSTRUCTIONS.format(account=_KEPT))
+    server = MCPServer("holdfast", instructions=_INSTRUCTIONS.format(account=_LOCAL))
     _add_asking(server, guard, training_frame)
 
     @server.tool(
@@ -210,7 +210,7 @@ def _status(guard: Guard) -> dict[str, Any]:
     }
 
 
-def _add_asking(server: MCPServer, asked: Callable[[], Asked], training_frame: Callable[[], Any]) -> None:
+def _add_asking(server: MCPServer, askable: Callable[[], Askable], training_frame: Callable[[], Any]) -> None:
     """The tools that a service and a table on this machine have in common."""
 
     @server.tool(
@@ -219,7 +219,7 @@ def _add_asking(server: MCPServer, asked: Callable[[], Asked], training_frame: C
     )
     def columns() -> dict[str, Any]:
         def read() -> dict[str, Any]:
-            account, frame = asked(), training_frame()
+            account, frame = askable(), training_frame()
             return {
                 "columns": column_data(account.schema, frame),
                 "rows": account.rows,
@@ -244,7 +244,7 @@ def _add_asking(server: MCPServer, asked: Callable[[], Asked], training_frame: C
     )
     def preview(question: str, nats: float | None = None, precise: bool = False) -> dict[str, Any]:
         return _result_or_refusal(
-            lambda: asked().cost_preview(question, nats=nats, precise=precise).to_dict()
+            lambda: askable().cost_preview(question, nats=nats, precise=precise).to_dict()
         )
 
     @server.tool(
@@ -252,7 +252,7 @@ def _add_asking(server: MCPServer, asked: Callable[[], Asked], training_frame: C
         f"once, more if the guess was wrong; the same question again is free. {_ANSWER} {_QUESTIONS} {_FINER}"
     )
     def ask(question: str, nats: float | None = None, precise: bool = False) -> dict[str, Any]:
-        return _result_or_refusal(lambda: asked().ask(question, nats=nats, precise=precise).to_brief_dict())
+        return _result_or_refusal(lambda: askable().ask(question, nats=nats, precise=precise).to_brief_dict())
 
     @server.tool(
         description=f"Answer up to {_MOST_TOGETHER} questions together. Cheaper than one by one: none of "
@@ -267,7 +267,7 @@ def _add_asking(server: MCPServer, asked: Callable[[], Asked], training_frame: C
             if not 1 <= len(questions) <= _MOST_TOGETHER:
                 wanted = f"1 to {_MOST_TOGETHER} questions"
                 raise InvalidArgument("questions", wanted, len(questions), of="ask_together")
-            answers = asked().ask_all(questions, nats=nats, precise=precise)
+            answers = askable().ask_all(questions, nats=nats, precise=precise)
             return {"answers": [answer.to_brief_dict() for answer in answers]}
 
         return _result_or_refusal(read)
@@ -277,21 +277,21 @@ def _add_asking(server: MCPServer, asked: Callable[[], Asked], training_frame: C
         f"{_BY} {_FINER}"
     )
     def table(question: str, nats: float | None = None, precise: bool = False) -> dict[str, Any]:
-        return _result_or_refusal(lambda: asked().table(question, nats=nats, precise=precise).to_dict())
+        return _result_or_refusal(lambda: askable().table(question, nats=nats, precise=precise).to_dict())
 
     @server.tool(
         description="Ask a whole distribution, such as cdf(income): the share of rows up to each of 64 "
         f"points, in one band that costs about as much as one share. {_FINER}"
     )
     def curve(question: str, nats: float | None = None, precise: bool = False) -> dict[str, Any]:
-        return _result_or_refusal(lambda: asked().curve(question, nats=nats, precise=precise).to_dict())
+        return _result_or_refusal(lambda: askable().curve(question, nats=nats, precise=precise).to_dict())
 
     @server.tool(
         description="Test a claim, a question with < or > and a number, such as mean(income, 0, 1e5) > 3e4. "
         "The reply says whether it is discovered. At most 5 % of all discoveries are false, in expectation."
     )
     def discover(claim: str) -> dict[str, Any]:
-        return _result_or_refusal(lambda: asked().discover(claim).to_dict())
+        return _result_or_refusal(lambda: askable().discover(claim).to_dict())
 
     @server.tool(
         description=f"The answers that the account has given, in order, at most {_MOST_HISTORY} at a time, "
@@ -299,17 +299,17 @@ def _add_asking(server: MCPServer, asked: Callable[[], Asked], training_frame: C
         "`total` and `next_offset`."
     )
     def history(limit: int = 50, offset: int = 0) -> dict[str, Any]:
-        return _result_or_refusal(lambda: _history(asked(), limit, offset))
+        return _result_or_refusal(lambda: _history(askable(), limit, offset))
 
     @server.tool(description="What all answers together rest on: the theorem, and what is assumed. Free.")
     def certificate() -> dict[str, Any]:
-        return _result_or_refusal(lambda: asked().certificate.to_dict())
+        return _result_or_refusal(lambda: askable().certificate.to_dict())
 
 
-def _history(asked: Asked, limit: Any, offset: Any) -> dict[str, Any]:
+def _history(askable: Askable, limit: Any, offset: Any) -> dict[str, Any]:
     limit = checks.whole(limit, "limit", at_most=_MOST_HISTORY, of="history")
     offset = checks.whole(offset, "offset", at_least=0, of="history")
-    answers = asked.history
+    answers = askable.history
     end = offset + limit
     return {
         "answers": [answer.to_brief_dict() for answer in answers[offset:end]],
@@ -319,38 +319,38 @@ def _history(asked: Asked, limit: Any, offset: Any) -> dict[str, Any]:
     }
 
 
-def _add_report(server: MCPServer, asked: Callable[[], Asked], ends: str) -> None:
-    """The tool that gives the report; ``ends`` says what that does to the account."""
+def _add_report(server: MCPServer, askable: Callable[[], Askable], effect: str) -> None:
+    """The tool that gives the report; ``effect`` says what that does to the account."""
 
     @server.tool(
-        description=f"The report: {ends}, then reads a short list of questions exactly. Nothing more is "
+        description=f"The report: {effect}, then reads a short list of questions exactly. Nothing more is "
         "answered after it. Call it once, at the very end, and only if a person told you to; it needs "
         "confirm=true. A question that cannot be asked is refused before the account is closed. Returns "
         "exact values with intervals that hold together with all earlier answers, and a text to cite. "
         "Without questions it returns the report that was given before, for free."
     )
     def report(questions: list[str] | None = None, confirm: bool = False) -> dict[str, Any]:
-        return _result_or_refusal(lambda: _report(asked(), questions or [], ends, confirm=confirm))
+        return _result_or_refusal(lambda: _report(askable(), questions or [], effect, confirm=confirm))
 
 
-def _report(asked: Asked, questions: list[str], ends: str, *, confirm: bool) -> dict[str, Any]:
-    report = None if questions else asked.reported
+def _report(askable: Askable, questions: list[str], effect: str, *, confirm: bool) -> dict[str, Any]:
+    report = None if questions else askable.reported
     if report is None:
         if questions and not confirm:
-            why = f"A report {ends}. Nothing was done. Call it with confirm=true if a person told you to."
+            why = f"A report {effect}. Nothing was done. Call it with confirm=true if a person told you to."
             return {"refused": "NotConfirmed", "why": why}
-        report = asked.report(questions)
+        report = askable.report(questions)
     answers = [None if answer is None else answer.to_brief_dict() for answer in report.answers]
     return {**report.to_dict(), "answers": answers}
 
 
-def _result_or_refusal(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def _result_or_refusal(call: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
     """What a call returns, or a refusal as data: an agent reads it and continues.
 
     An unexpected error is reported without its text, which could quote a protected row.
     """
     try:
-        return call()
+        return dict(call())
     except (BudgetSpent, QueryRejected) as refusal:
         account = {
             "asked": refusal.asked,

@@ -40,8 +40,8 @@ from holdfast.server._replies import describe_replies
 from holdfast.server._routing import TheService, authorize, install_problems
 from holdfast.server._short_way import Gathering
 
-_AGE = 1.0
-_PATIENCE = 2.0
+_RESULT_SECONDS = 1.0
+_CHECK_SECONDS = 2.0
 _log = logging.getLogger("holdfast.server")
 
 
@@ -57,7 +57,7 @@ class Readiness:
         self._draining = False
         self._opened: set[str] = set()
         self._broken: set[str] = set()
-        self._result: tuple[float, dict[str, str]] = (-_AGE, {})
+        self._result: tuple[float, dict[str, str]] = (-_RESULT_SECONDS, {})
         self._so_far: dict[str, str] = {}  # The finished checks of the run that is under way.
         self._running: asyncio.Future[dict[str, str]] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="readiness")
@@ -80,8 +80,8 @@ class Readiness:
         """The status, 200 or 503, and each check by its name: "ok", or what is wrong."""
         if self._draining:
             return 503, {"status": "not ready", "checks": {"draining": "the service is about to stop"}}
-        at, checks = self._result
-        if time.monotonic() - at > _AGE:
+        checked_at, checks = self._result
+        if time.monotonic() - checked_at > _RESULT_SECONDS:
             checks = await self._checked()
         ready = all(words == "ok" for words in checks.values())
         return 200 if ready else 503, {"status": "ready" if ready else "not ready", "checks": checks}
@@ -90,10 +90,12 @@ class Readiness:
         if self._running is None or self._running.done():
             self._so_far = {}
             self._running = asyncio.get_running_loop().run_in_executor(self._thread, self.run)
-        finished, _ = await asyncio.wait([self._running], timeout=_PATIENCE)
+        finished, _ = await asyncio.wait([self._running], timeout=_CHECK_SECONDS)
         if not finished:
             so_far = dict(self._so_far)
-            return {name: so_far.get(name, f"not finished within {_PATIENCE:g} s") for name in self.checks}
+            return {
+                name: so_far.get(name, f"not finished within {_CHECK_SECONDS:g} s") for name in self.checks
+            }
         return self._running.result()
 
     def run(self) -> dict[str, str]:
@@ -180,7 +182,7 @@ def metrics(request: Request) -> Response:
     return Response(all_metrics.text(), media_type=CONTENT_TYPE)
 
 
-def _observe(app: FastAPI, service: Service, tracing: Tracing) -> None:
+def _observe_requests(app: FastAPI, service: Service, tracing: Tracing) -> None:
     """Observe every request of an app, and add these routes. Call it after all other middleware is added, so
     that their replies also have a request id."""
     app.state.metrics = Metrics(lambda: service.places.all_books, counted=os.environ.get(COUNTED))
@@ -218,27 +220,27 @@ def _content(name: str) -> bytes:
 
 
 # Anybody may ask for these, so they take no thread, and are read once.
-def _give(path: str, name: str, kind: str) -> None:
+def _add_file_route(path: str, name: str, kind: str) -> None:
     @page_router.get(path, name=name)
     async def file() -> Response:
         return Response(_content(name), media_type=kind, headers=_HEADERS)
 
 
 for _path, (_name, _kind) in _FILES.items():
-    _give(_path, _name, _kind)
+    _add_file_route(_path, _name, _kind)
 
 
-def _give_description(app: FastAPI) -> None:
+def _add_description_route(app: FastAPI) -> None:
     """Describe the app at ``/openapi.json``. The description is written once, because anybody may ask for
     it."""
     headers = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache"}
 
     @cache
-    def written() -> bytes:
+    def description_text() -> bytes:
         return json.dumps(app.openapi(), ensure_ascii=False).encode()
 
     async def description(request: Request) -> Response:
-        return Response(written(), media_type="application/json", headers=headers)
+        return Response(description_text(), media_type="application/json", headers=headers)
 
     app.add_route("/openapi.json", description, include_in_schema=False)
 
@@ -258,11 +260,11 @@ _NO_TELEMETRY: Any = {
 }
 
 
-def _life(
+def _lifespan(
     limits: Limits, gathering: Gathering, neighbours: Neighbours | None, tracing: Tracing
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
-    """What the app has while it serves. It has as many threads as requests may run, so a request with a turn
-    does not wait for a thread. Other workers pass questions on to it."""
+    """The lifespan of the app. It sets the number of threads: one for each request that may run, so a request
+    with a turn does not wait for a thread. It also lets other workers pass questions on to this one."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -304,7 +306,7 @@ def create_app(
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
-        lifespan=_life(limits, gathering, neighbours, tracing),
+        lifespan=_lifespan(limits, gathering, neighbours, tracing),
         telemetry=_NO_TELEMETRY,
         dependencies=[Depends(authorize)],
     )
@@ -328,7 +330,7 @@ def create_app(
     app.include_router(_board_routes.boards_router)
     app.include_router(_board_routes.gates_router)
     app.include_router(page_router)
-    _observe(app, service, tracing)
+    _observe_requests(app, service, tracing)
     describe_replies(app)
-    _give_description(app)
+    _add_description_route(app)
     return app

@@ -51,7 +51,7 @@ def register(body: DatasetBody, service: TheService, person: Who) -> dict[str, A
         service.administration.record(person, "register", dataset=body.name, source=shown(body.source))
 
     service.datasets.register(body.name, body.source, Policy(**body.policy.model_dump()), record=record)
-    return described(service, person, body.name)
+    return described_dataset(service, person, body.name)
 
 
 @router.get("")
@@ -70,9 +70,9 @@ def dataset(
     """One dataset: its columns, its promise, what is spent and what is left. With ``after`` also the
     half-width that a share is expected to have after that many more questions."""
     if after is None:
-        return described(service, person, name)
+        return described_dataset(service, person, name)
     half_width = plain(service.dataset(person, name).guard.left.share_half_width_after(after))
-    return {**described(service, person, name), "share_half_width_after": half_width}
+    return {**described_dataset(service, person, name), "share_half_width_after": half_width}
 
 
 # These two routes are the busiest. They return a finished response, so the framework need not convert it.
@@ -89,7 +89,7 @@ def ask(
 ) -> JSONResponse:
     """Answer a question. The same question, or the same Idempotency-Key, returns the recorded answer and
     costs nothing."""
-    request = _request(person.identity, key)
+    request = _request_id(person.identity, key)
     dataset = service.dataset(person, name)
     watch_answers(dataset.guard)
     answer = dataset.ask(person, body.query, request, precise=body.precise, nats=body.nats)
@@ -200,8 +200,8 @@ def export(name: str, service: TheService, person: Who) -> StreamingResponse:
 def verify(name: str, service: TheService, person: Who) -> dict[str, Any]:
     """Verify the book, and that it continues where the epoch before it says. Anyone can do the same
     offline."""
-    last = service.dataset(person, name).guard.epoch.number
-    books = [epoch.book for epoch in service.datasets.epochs(name)[:last]]
+    number = service.dataset(person, name).guard.epoch.number
+    books = [epoch.book for epoch in service.datasets.epochs(name)[:number]]
     with ExitStack() as at_end:
         exports = [at_end.enter_context(_exported(book)) for book in books[-2:]]
         verification = ledger.verify_epochs(exports, service.key.public)[-1]
@@ -235,12 +235,12 @@ def _listed(service: Service, person: Person, name: str) -> dict[str, Any]:
     """A dataset in the list of all datasets. If it cannot be opened, it is listed as broken, and the others
     are still listed."""
     try:
-        return described(service, person, name)
+        return described_dataset(service, person, name)
     except KNOWN as error:
         return {"name": name, "broken": in_place(error)["detail"]}
 
 
-def described(service: Service, person: Person, name: str) -> dict[str, Any]:
+def described_dataset(service: Service, person: Person, name: str) -> dict[str, Any]:
     """A dataset as a person sees it: its columns, its promise, what is spent and what is left."""
     dataset = service.dataset(person, name)
     guard, left, closed = dataset.guard, dataset.guard.left, dataset.guard.closed
@@ -276,19 +276,19 @@ def ask_all(name: str, body: BatchBody, service: TheService, person: Who) -> JSO
     nothing is asked after it. A question with a ``key`` returns the recorded answer when it is sent again
     with the same key.
     """
-    asked = [
-        (question.query, _request(person.identity, question.key), _wished(question))
+    questions = [
+        (question.query, _request_id(person.identity, question.key), _wanted_nats(question))
         for question in body.questions
     ]
     dataset = service.dataset(person, name)
     watch_answers(dataset.guard)
-    outcomes = dataset.ask_all(person, asked, stop=body.stop)
+    outcomes = dataset.ask_all(person, questions, stop=body.stop)
     answers = sum(isinstance(outcome, Answer) for outcome in outcomes)
     count_outcomes(answers, len(outcomes) - answers)
     return JSONResponse({"outcomes": [_outcome(outcome) for outcome in outcomes]})
 
 
-def _wished(question: BatchQuestion) -> float | None:
+def _wanted_nats(question: BatchQuestion) -> float | None:
     return PRECISE_NATS if question.precise and question.nats is None else question.nats
 
 
@@ -298,7 +298,7 @@ def _outcome(outcome: Answer | HoldfastError) -> dict[str, Any]:
     return {"problem": in_place(outcome)}
 
 
-def _request(identity: str, key: str) -> str:
+def _request_id(identity: str, key: str) -> str:
     return hashlib.sha256(f"{identity}\n{key}".encode()).hexdigest() if key else ""
 
 
@@ -320,7 +320,7 @@ def open_epoch(
         about = {"dataset": f"{named(name)[0]}@{number}", "source": shown(body.source)}
         service.administration.record(person, "open epoch", **about)
 
-    request = _request(person.identity, key)
+    request = _request_id(person.identity, key)
     return service.datasets.next_epoch(name, arrived, request, record=record).standing()
 
 

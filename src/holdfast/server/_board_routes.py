@@ -22,7 +22,7 @@ from holdfast.server._requests import (
     CandidateBody,
     FinalistsBody,
     GateBody,
-    described,
+    openapi_body,
     read_body,
     read_predictions,
 )
@@ -100,8 +100,8 @@ def submissions(
     as a finalist. People see their own submissions; owners and auditors see all."""
     board = service.board(person, name)
     by = None if person.role in ("owner", "auditor") else person.account
-    everything = service.boards.submissions(name, by)
-    listed = (everything[::-1] if newest else everything)[skip : skip + limit]
+    all_submissions = service.boards.submissions(name, by)
+    listed = (all_submissions[::-1] if newest else all_submissions)[skip : skip + limit]
     chosen = {account: board.finalists(account) for account in {entry.by for entry in listed}}
     return [{**_reply_to(entry), "finalist": entry.key in chosen[entry.by]} for entry in listed]
 
@@ -161,8 +161,9 @@ def _listed(service: Service, name: str) -> dict[str, Any]:
 def _described_board(service: Service, name: str) -> dict[str, Any]:
     board, blind = service.boards.get(name), service.boards.blind(name)
     better = "more" if board.upward else "less"
-    how = "compared row by row with the best" if board.compare == "paired" else "scored"
-    words = f"{board.metric}, {better} is better; {how} on {board.rows:,} rows in steps of {board.step:.3g}"
+    comparison = "compared row by row with the best" if board.compare == "paired" else "scored"
+    words = f"{board.metric}, {better} is better; {comparison} on {board.rows:,} rows"
+    words += f" in steps of {board.step:.3g}"
     if blind:
         words += f"; blind: {service.boards.waiting(name)} submissions wait"
     return {
@@ -185,7 +186,7 @@ def _described_board(service: Service, name: str) -> dict[str, Any]:
 gates_router = APIRouter(prefix="/v1/gates")
 
 
-@gates_router.post("", status_code=201, name="register", openapi_extra=described(GateBody))
+@gates_router.post("", status_code=201, name="register", openapi_extra=openapi_body(GateBody))
 async def register_gate(request: Request, service: TheService, person: Who) -> dict[str, Any]:
     """Open a gate for an incumbent: its scores are in a file among the sources, or in the body."""
     return await run_in_threadpool(_registered_gate, service, person, await request.body())
@@ -193,7 +194,7 @@ async def register_gate(request: Request, service: TheService, person: Who) -> d
 
 def _registered_gate(service: Service, person: Person, content: bytes) -> dict[str, Any]:
     body = read_body(GateBody, content)
-    given = None if body.results is None else GivenResults(**body.results.model_dump())
+    incumbent_results = None if body.results is None else GivenResults(**body.results.model_dump())
 
     def record() -> None:
         service.administration.record(person, "register", gate=body.name)
@@ -201,7 +202,7 @@ def _registered_gate(service: Service, person: Person, content: bytes) -> dict[s
     service.gates.register(
         body.name,
         source=body.source,
-        results=given,
+        results=incumbent_results,
         record=record,
         reading=body.reading.model_dump(exclude_none=True),
         **body.terms(),
@@ -232,7 +233,7 @@ def tasks(name: str, service: TheService, person: Who) -> list[str]:
     "/{name}/submissions",
     name="submit",
     response_model=dict[str, Any],
-    openapi_extra=described(CandidateBody),
+    openapi_extra=openapi_body(CandidateBody),
 )
 async def submit_candidate(name: str, request: Request, service: TheService, person: Who) -> JSONResponse:
     """Compare a candidate with the incumbent, and promote it if it is shown to be better.

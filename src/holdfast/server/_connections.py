@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import errno
 import ipaddress
+import logging
 import socket
 from collections import Counter
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from typing import Any
 
 from holdfast.errors import HoldfastError
 from holdfast.server._admission import Limits, SharedCounts
+from holdfast.server._observation import CLIENTS
 
 # A name can have an address of a kind that this machine does not support.
 _NOT_HERE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
@@ -142,6 +144,11 @@ class Entrance:
         task.add_done_callback(self._arriving.discard)
 
 
+# The reply to what is not HTTP, which no application sees.
+_NO_HTTP = (
+    b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\ncache-control: no-store\r\n"
+    b"x-content-type-options: nosniff\r\nconnection: close\r\n"
+)
 _LOOK_EVERY = 0.5
 # How many bytes of an answer a client must read in a second.
 _LEAST_READ = 256
@@ -286,6 +293,7 @@ def watched_protocol(limits: Limits, counts: SharedCounts | None = None) -> type
                 transport.abort()
                 return
             self._admitted = True
+            self.logger = logging.getLogger(CLIENTS)
             super().connection_made(transport)
 
         def connection_lost(self, exc: Exception | None) -> None:
@@ -302,6 +310,12 @@ def watched_protocol(limits: Limits, counts: SharedCounts | None = None) -> type
                 self._header_bytes = 0
             elif self._header_bytes > limits.header_bytes:
                 self.transport.abort()
+
+        def send_400_response(self, msg: str) -> None:
+            content = msg.encode("ascii")
+            head = f"content-length: {len(content)}\r\n".encode()
+            self.transport.write(_NO_HTTP + head + b"\r\n" + content)
+            self.transport.close()
 
         def on_response_complete(self) -> None:
             self.since = self.loop.time()

@@ -66,6 +66,9 @@ from holdfast.ledger import BookError, LineCounter
 REQUESTS = "holdfast.requests"
 """The logger of finished requests."""
 
+CLIENTS = "uvicorn.clients"
+"""The logger of what clients send that is not HTTP. Anybody could fill a disk with it."""
+
 _OURS = ("holdfast",)
 _TEMPLATES = ("uvicorn",)  # Their message templates are safe to show, their arguments are not.
 _FIELDS = ("request_id", "method", "route", "status", "duration")
@@ -79,7 +82,8 @@ def logging_to(level: str = "warning", form: str = "text", stream: TextIO | None
     """Send everything this process logs to one place in one form, for a while.
 
     Args:
-        level: "debug", "info", "warning" or "error"; finished requests are logged at "info".
+        level: "debug", "info", "warning" or "error"; finished requests are logged at "info", and requests
+            that are not HTTP at "debug".
         form: "json" or "text".
         stream: where to (default: stderr).
     """
@@ -87,18 +91,20 @@ def logging_to(level: str = "warning", form: str = "text", stream: TextIO | None
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
     root = logging.getLogger()
     loggers = [logging.getLogger(name) for name in (*_OURS, *_TEMPLATES)]
-    before = [(logger, logger.level) for logger in (root, *loggers)]
+    clients = logging.getLogger(CLIENTS)
+    previous_levels = [(logger, logger.level) for logger in (root, clients, *loggers)]
     root.addHandler(handler)
     root.setLevel(logging.WARNING)
     for logger in loggers:
         logger.setLevel(level.upper())
+    clients.setLevel(logging.DEBUG if level == "debug" else logging.ERROR)
     logging.captureWarnings(True)
     try:
         yield
     finally:
         logging.captureWarnings(False)
         root.removeHandler(handler)
-        for logger, previous in before:
+        for logger, previous in previous_levels:
             logger.setLevel(previous)
 
 
@@ -109,7 +115,7 @@ def safe_record(record: logging.LogRecord) -> dict[str, Any]:
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created)),
         "level": record.levelname.lower(),
         "logger": record.name,
-        "event": _words(record),
+        "event": _safe_words(record),
     }
     if record.exc_info and record.exc_info[0] is not None:
         fields["error"] = record.exc_info[0].__name__
@@ -118,12 +124,12 @@ def safe_record(record: logging.LogRecord) -> dict[str, Any]:
     return fields
 
 
-def _words(record: logging.LogRecord) -> str:
+def _safe_words(record: logging.LogRecord) -> str:
     source = record.name.split(".")[0]
     if source in _OURS:
         text = record.getMessage()
     elif record.name == "py.warnings":
-        text = _warning_words(record.getMessage())
+        text = _safe_warning_words(record.getMessage())
     elif source in _TEMPLATES and isinstance(record.msg, str) and "\n" not in record.msg:
         text = record.msg
     else:
@@ -131,7 +137,7 @@ def _words(record: logging.LogRecord) -> str:
     return redacted(text.replace("\r", " ").replace("\n", " "))
 
 
-def _warning_words(text: str) -> str:
+def _safe_warning_words(text: str) -> str:
     """The words of our own warnings, which are about training rows. Of any other warning only its kind."""
     kind = _WARNING.search(text)
     if kind is None:
@@ -162,8 +168,8 @@ class TextLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The record as one line."""
         fields = safe_record(record)
-        more = " ".join(f"{name}={fields[name]}" for name in ("error", *_FIELDS) if name in fields)
-        parts = (fields["time"], fields["level"].upper(), fields["event"], more)
+        request_fields = " ".join(f"{name}={fields[name]}" for name in ("error", *_FIELDS) if name in fields)
+        parts = (fields["time"], fields["level"].upper(), fields["event"], request_fields)
         return " ".join(part for part in parts if part)
 
 
@@ -272,8 +278,8 @@ def tracing_from_environment() -> Tracing:
     if os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return Tracing()
     endpoint = any(os.environ.get(name) for name in _ENDPOINTS)
-    named = os.environ.get("OTEL_TRACES_EXPORTER", "otlp" if endpoint else "")
-    names = [name.strip() for name in named.split(",") if name.strip() not in _NO_EXPORTER]
+    exporters = os.environ.get("OTEL_TRACES_EXPORTER", "otlp" if endpoint else "")
+    names = [name.strip() for name in exporters.split(",") if name.strip() not in _NO_EXPORTER]
     if not names:
         return Tracing()
     try:
@@ -313,6 +319,7 @@ STEPS = (0.05, 0.25, 1.0, 5.0, 30.0)
 """The steps of durations, in seconds: anything finer is not recorded."""
 
 _ID = re.compile(r"(?!hf_)[A-Za-z0-9][A-Za-z0-9._-]{7,63}")
+_ASK_AGAIN = "no-cache"
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 _log = logging.getLogger(REQUESTS)
 
@@ -376,7 +383,8 @@ class Observation:
     """Gives every request an id, and reports its end to the log, the metrics and the traces.
 
     ``X-Request-Id`` is taken from the request if it has 8 to 64 letters, digits, dots, dashes or underscores.
-    Otherwise a new id is made. It is on every reply.
+    Otherwise a new id is made. It is on every reply, errors included, and so is that no browser or proxy may
+    keep the reply or guess its type.
     """
 
     def __init__(self, app: ASGIApp, *, observe: Callable[[Request], None], tracing: Tracing) -> None:
@@ -399,7 +407,12 @@ class Observation:
         async def counted_send(message: Message) -> None:
             if message["type"] == "http.response.start":
                 request.status = message["status"]
-                MutableHeaders(scope=message)["X-Request-Id"] = request.id
+                reply = MutableHeaders(scope=message)
+                reply["X-Request-Id"] = request.id
+                reply["X-Content-Type-Options"] = "nosniff"
+                # Only the files of the page may be kept, and are asked for again each time.
+                if reply.get("cache-control") != _ASK_AGAIN or scope["path"].startswith("/v1"):
+                    reply["Cache-Control"] = "no-store"
             request.sent += len(message.get("body", b""))
             await send(message)
 
@@ -427,8 +440,8 @@ class Observation:
             )
 
 
-def _request_id(given: str) -> str:
-    return given if _ID.fullmatch(given) else secrets.token_hex(8)
+def _request_id(sent_id: str) -> str:
+    return sent_id if _ID.fullmatch(sent_id) else secrets.token_hex(8)
 
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -468,38 +481,45 @@ class Metrics:
     def __init__(self, books: Callable[[], str | Path], *, counted: str | None = None) -> None:
         # They would show exactly when a route was first used.
         disable_created_metrics()  # type: ignore[no-untyped-call]
-        self.registry = own = CollectorRegistry()
+        self.registry = own_registry = CollectorRegistry()
         if counted is not None:
             # The counts of all processes are read from their files. Their own registries only count.
-            own = CollectorRegistry()
+            own_registry = CollectorRegistry()
             MultiProcessCollector(self.registry, counted)  # type: ignore[no-untyped-call]
         self._requests = Counter(
-            "holdfast_requests", "Finished requests.", ["route", "method", "status"], registry=own
+            "holdfast_requests", "Finished requests.", ["route", "method", "status"], registry=own_registry
         )
         self._durations = Histogram(
             "holdfast_request_duration_seconds",
             "Durations of requests in coarse steps; the sum adds up the steps.",
             ["route"],
             buckets=STEPS,
-            registry=own,
+            registry=own_registry,
         )
         self._bytes = Counter(
-            "holdfast_bytes", "Bytes of bodies, received and sent.", ["direction"], registry=own
+            "holdfast_bytes", "Bytes of bodies, received and sent.", ["direction"], registry=own_registry
         )
         self._questions = Counter(
             "holdfast_questions",
             "Questions by what came of them: answered (new), cached, refused or failed.",
             ["kind", "outcome"],
-            registry=own,
+            registry=own_registry,
         )
         self._received, self._sent = self._bytes.labels("received"), self._bytes.labels("sent")
         self._counted = lru_cache(_MOST_KINDS)(self._look_up)
         version = Gauge(
-            "holdfast_info", "The version that runs.", ["version"], registry=own, multiprocess_mode="max"
+            "holdfast_info",
+            "The version that runs.",
+            ["version"],
+            registry=own_registry,
+            multiprocess_mode="max",
         )
         version.labels(holdfast.__version__).set(1)
         started = Gauge(
-            "holdfast_start_time_seconds", "When the service started.", registry=own, multiprocess_mode="min"
+            "holdfast_start_time_seconds",
+            "When the service started.",
+            registry=own_registry,
+            multiprocess_mode="min",
         )
         started.set(int(time.time()))
         self.registry.register(_Memory(counted))
@@ -565,16 +585,16 @@ class _Memory:
     def _processes(self) -> Sequence[int | None]:
         if self._counted is None:
             return [None]
-        names = (path.stem.rpartition("_")[2] for path in Path(self._counted).glob("counter_*.db"))
-        return sorted(int(name) for name in names if name.isdecimal())
+        numbers = (path.stem.rpartition("_")[2] for path in Path(self._counted).glob("counter_*.db"))
+        return sorted(int(number) for number in numbers if number.isdecimal())
 
 
 def resident_bytes(process: int | None = None) -> int:
     """The memory of a process in bytes; without ``process``, of this one. If the system does not state it,
     the most it ever had. 0 for a process that has ended."""
     try:
-        place = Path(f"/proc/{process or 'self'}/statm")
-        pages = int(place.read_text(encoding="ascii").split()[1])
+        path = Path(f"/proc/{process or 'self'}/statm")
+        pages = int(path.read_text(encoding="ascii").split()[1])
     except (OSError, ValueError, IndexError):
         if process is not None:
             return 0
@@ -644,20 +664,20 @@ class _Quiet(WSGIRequestHandler):
 class _Server(ThreadingMixIn, WSGIServer):
     daemon_threads = True
 
-    def __init__(self, place: socket.socket) -> None:
-        super().__init__(place.getsockname()[:2], _Quiet, bind_and_activate=False)
+    def __init__(self, listening: socket.socket) -> None:
+        super().__init__(listening.getsockname()[:2], _Quiet, bind_and_activate=False)
         self.socket.close()
-        self.socket = place
-        host, self.server_port = place.getsockname()[:2]
+        self.socket = listening
+        host, self.server_port = listening.getsockname()[:2]
         self.server_name = str(host)
         self.setup_environ()
 
 
 @contextmanager
-def serve_metrics(metrics: Metrics, places: list[socket.socket]) -> Iterator[None]:
+def serve_metrics(metrics: Metrics, sockets: list[socket.socket]) -> Iterator[None]:
     """Serve the metrics at sockets of their own for a while, each in a thread, so a scrape does not wait for
     questions."""
-    servers = [_Server(place) for place in places]
+    servers = [_Server(listening) for listening in sockets]
     for server in servers:
         server.set_app(make_wsgi_app(metrics.registry))
         Thread(target=server.serve_forever, name="metrics", daemon=True).start()

@@ -624,18 +624,18 @@ FILES: dict[tuple[str, str], str] = {
 
 def describe_replies(app: FastAPI) -> None:
     """Describe in ``/openapi.json`` the reply of every route, and that every refusal is a problem."""
-    made = app.openapi
+    openapi_of_routes = app.openapi
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
-            app.openapi_schema = _described(made)
+            app.openapi_schema = _with_replies(openapi_of_routes)
         return app.openapi_schema
 
     app.openapi = openapi  # type: ignore[method-assign]
 
 
-def _described(made: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    description = made()
+def _with_replies(openapi_of_routes: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    description = openapi_of_routes()
     kinds = {**REPLIES, ("", ""): Problem}
     adapters = [(key, "serialization", TypeAdapter(kind)) for key, kind in kinds.items()]
     schemas, definitions = TypeAdapter.json_schemas(adapters, ref_template=_REFERENCE)  # type: ignore[arg-type]
@@ -648,12 +648,12 @@ def _described(made: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     for path, methods in description["paths"].items():
         for method, operation in methods.items():
             key, responses = (method.upper(), path), operation["responses"]
-            done = next((code for code in responses if code.startswith("2")), None)
-            if done is not None and key in replies:
-                responses[done]["content"] = {"application/json": {"schema": replies[key]}}
-            elif done is not None and key in FILES:
+            success = next((code for code in responses if code.startswith("2")), None)
+            if success is not None and key in replies:
+                responses[success]["content"] = {"application/json": {"schema": replies[key]}}
+            elif success is not None and key in FILES:
                 binary = {"schema": {"type": "string", "format": "binary"}}
-                responses[done]["content"] = {FILES[key]: binary}
+                responses[success]["content"] = {FILES[key]: binary}
             responses.pop("422", None)
             responses["default"] = problem
     return description

@@ -114,7 +114,7 @@ class ExportBody(_Strict):
 def _policy_fields() -> dict[str, Any]:
     """The fields of :class:`Policy` for pydantic: each with its type, its default and its limits."""
     hints = get_type_hints(Policy, localns=vars(typing))
-    made: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for option in dataclasses.fields(Policy):
         limits: dict[str, Any] = {}
         if "domain" in option.metadata:
@@ -130,8 +130,8 @@ def _policy_fields() -> dict[str, Any]:
             limits["default_factory"] = option.default_factory
         else:
             limits["default"] = option.default
-        made[option.name] = (_TYPES.get(option.name, hints[option.name]), Field(**limits))
-    return made
+        fields[option.name] = (_TYPES.get(option.name, hints[option.name]), Field(**limits))
+    return fields
 
 
 _TYPES = {"shares": dict[_Sharer, float]}
@@ -329,19 +329,19 @@ def read_predictions(kind: str, content: bytes, *, ids: int, text: bool) -> Any:
         )
     most_rows = ids + _ROOM_FOR_ROWS
     if kind != PARQUET and len(content) <= _SMALL:
-        return next(iter(table_pieces(kind, content, most_rows, text, whole=True)))
-    where = "holdfast.server._requests:table_pieces"
+        return next(iter(table_pieces(kind, content, most_rows, text, at_once=True)))
+    function = "holdfast.server._requests:table_pieces"
     try:
-        pieces = list(run_isolated(where, kind, content, most_rows, text))
+        pieces = list(run_isolated(function, kind, content, most_rows, text))
     except Exhausted as limit:
         raise QueryRejected(f"The submission could not be read as {kind}. {limit}", asked=0.0) from None
     return pieces[0] if len(pieces) == 1 else pandas.concat(pieces)
 
 
 def table_pieces(
-    kind: str, content: bytes, most_rows: int, text: bool, *, whole: bool = False
+    kind: str, content: bytes, most_rows: int, text: bool, *, at_once: bool = False
 ) -> Iterator[Any]:
-    """The rows of a table of predictions, some at a time; all at once if ``whole``."""
+    """The rows of a table of predictions, some at a time. With ``at_once``, all in one piece."""
     readable, table = True, None
     try:
         table = _table(kind, content, most_rows, text)
@@ -352,7 +352,7 @@ def table_pieces(
     if not readable or table is None:
         raise QueryRejected(f"The submission could not be read as {kind}.", asked=0.0)
     _require_rows(len(table), most_rows)
-    step = len(table) + 1 if whole else _ROWS_A_PIECE
+    step = len(table) + 1 if at_once else _ROWS_A_PIECE
     for start in range(0, max(1, len(table)), step):
         yield table.iloc[start : start + step]
 
@@ -449,15 +449,15 @@ def read_body(model: type[_Body], content: bytes) -> _Body:
     Raises :class:`~fastapi.exceptions.RequestValidationError` for a body that does not fit the model.
     """
     small = len(content) <= _SMALL
-    where = "holdfast.server._requests:body_pieces"
+    function = "holdfast.server._requests:body_pieces"
     arguments = (model.__name__, content)
     try:
-        pieces = body_pieces(*arguments) if small else run_isolated(where, *arguments)
+        pieces = body_pieces(*arguments) if small else run_isolated(function, *arguments)
         body = next(pieces)
         if not isinstance(body, model):
             raise RequestValidationError([body])
-        for field, part in pieces:
-            _holder(body, field).__dict__[field].update(part)
+        for field, entries in pieces:
+            _owner_of(body, field).__dict__[field].update(entries)
     except Exhausted as limit:
         raise QueryRejected(f"The request could not be read. {limit}", asked=0.0) from None
     return body
@@ -470,41 +470,43 @@ def body_pieces(name: str, content: bytes) -> Iterator[Any]:
     try:
         body = model.model_validate(json.loads(content))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        yield {"loc": ("body", *first["loc"]), "msg": first["msg"], "type": first["type"]}
+        first_error = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        yield {"loc": ("body", *first_error["loc"]), "msg": first_error["msg"], "type": first_error["type"]}
         return
     except (ValueError, RecursionError):
         yield {"loc": ("body",), "msg": "This is not valid JSON.", "type": "json_invalid"}
         return
-    long = {field: values for field in _LONG if (values := _holder(body, field).__dict__.get(field))}
-    for field, values in long.items():
+    long_mappings = {
+        field: values for field in _LONG if (values := _owner_of(body, field).__dict__.get(field))
+    }
+    for field, values in long_mappings.items():
         if isinstance(values, dict):
-            _holder(body, field).__dict__[field] = {}
+            _owner_of(body, field).__dict__[field] = {}
     yield body
-    for field, values in long.items():
+    for field, values in long_mappings.items():
         if isinstance(values, dict):
-            yield from ((field, part) for part in parts_of(values))
+            yield from ((field, entries) for entries in parts_of(values))
 
 
-def _holder(body: BaseModel, field: str) -> BaseModel:
-    """The part of a request that has a long mapping: the results in it, or the request itself."""
+def _owner_of(body: BaseModel, field: str) -> BaseModel:
+    """The model that holds a long mapping: the results in a request, or the request itself."""
     results = body.__dict__.get("results")
     return results if isinstance(results, BaseModel) else body
 
 
-def described(model: type[BaseModel]) -> dict[str, Any]:
+def openapi_body(model: type[BaseModel]) -> dict[str, Any]:
     """The ``openapi_extra`` of a route that reads its body by :func:`read_body`."""
     schema = model.model_json_schema()
     definitions = schema.pop("$defs", {})
 
-    def inlined(part: Any) -> Any:
-        if isinstance(part, list):
-            return [inlined(item) for item in part]
-        if not isinstance(part, dict):
-            return part
-        if "$ref" in part:
-            return inlined(definitions[part["$ref"].rpartition("/")[2]])
-        return {key: inlined(value) for key, value in part.items()}
+    def inlined(node: Any) -> Any:
+        if isinstance(node, list):
+            return [inlined(item) for item in node]
+        if not isinstance(node, dict):
+            return node
+        if "$ref" in node:
+            return inlined(definitions[node["$ref"].rpartition("/")[2]])
+        return {key: inlined(value) for key, value in node.items()}
 
     content = {"application/json": {"schema": inlined(schema)}}
     return {"requestBody": {"required": True, "content": content}}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping
-from http.cookies import SimpleCookie
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Request
@@ -16,6 +15,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast import errors
@@ -52,20 +52,22 @@ async def identify(service: Service, headers: Mapping[str, str], method: str) ->
 
 
 def _identified(service: Service, headers: Mapping[str, str], method: str) -> Person:
-    """The person of a token, else of a trusted proxy, else of the session of a browser."""
+    """The person who holds the token, or else the person whom a trusted proxy names, or else the person of a
+    browser's session."""
     scheme, _, secret = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and secret:
         return service.tokens.holder(secret)
     sign_in = service.sign_in
     if sign_in is not None:
         person = sign_in.forwarded(headers)
-        if person is not None:
-            return person
-        session = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-        if session is not None:
+        session = cookie_parser(headers.get("cookie", "")).get(COOKIE)
+        if person is not None or session is not None:
+            # A browser sends its cookies to the service, and to the proxy, also when another site asks it to.
             if method not in ("GET", "HEAD") and headers.get(PAGE_HEADER) is None:
-                raise Forbidden("A request of a session that changes something needs the header X-Holdfast.")
-            return sign_in.holder(session.value)
+                raise Forbidden(
+                    "A request without a token that changes something needs the header X-Holdfast."
+                )
+            return person or sign_in.holder(str(session))
     raise Refused("Sign in with a token: Authorization: Bearer hf_…")
 
 
@@ -143,13 +145,13 @@ def problem(
 
 def problem_of(error: Exception, *, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """The reply for a known error."""
-    status, kind, detail, more = _described(error)
+    status, kind, detail, more = _problem_parts(error)
     return problem(status, kind, detail, headers=headers, **more)
 
 
 def in_place(error: Exception) -> dict[str, Any]:
     """A known error as a part of a larger reply."""
-    status, kind, detail, more = _described(error)
+    status, kind, detail, more = _problem_parts(error)
     return _body(status, kind, detail, **more)
 
 
@@ -168,7 +170,7 @@ def _body(status: int, kind: str, detail: str, **more: Any) -> dict[str, Any]:
     return {**body, **extra}
 
 
-def _described(error: Exception) -> tuple[int, str, str, dict[str, Any]]:
+def _problem_parts(error: Exception) -> tuple[int, str, str, dict[str, Any]]:
     """Status, kind and words of a known error, its class, and those of its values that may leave the service.
 
     The given value of an argument is left out: it may name a path of the server.
@@ -197,13 +199,13 @@ class UnexpectedErrors:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = False
 
-        async def watched(message: Message) -> None:
+        async def send_and_note(message: Message) -> None:
             nonlocal started
             started = True
             await send(message)
 
         try:
-            await self._app(scope, receive, watched)
+            await self._app(scope, receive, send_and_note)
         except Exception as error:
             route = getattr(scope.get("route"), "path", "an unknown route")
             _log.error("unexpected %s at %s", type(error).__name__, route)
@@ -221,9 +223,9 @@ def install_problems(app: FastAPI) -> None:
 
     async def malformed(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        return problem(422, "malformed-request", f"{place}: {first['msg']}", argument=place)
+        first_error = error.errors()[0]
+        place = ".".join(str(part) for part in first_error["loc"])
+        return problem(422, "malformed-request", f"{place}: {first_error['msg']}", argument=place)
 
     async def http(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)

@@ -19,6 +19,7 @@ from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
 from holdfast.stability._composition import Floats, from_log
 from holdfast.stability._profiles import MOST, Gaussian, Laplace, log_delta, sketch
+from holdfast.typing import BoundForm
 
 _SOURCE = "docs/theory/adaptive-validity.md"
 
@@ -38,7 +39,7 @@ def adaptive_failure(k: int, nu: float, noise: Gaussian | Laplace, *, event: flo
     Reference: Holdfast; proof in ``docs/theory/adaptive-validity.md``.
 
     Args:
-        k: How many steps or queries there are.
+        k: How many queries are answered.
 
     >>> round(adaptive_failure(100, 1e-20, Gaussian(0.5)), 12)
     8.5881582e-05
@@ -177,7 +178,7 @@ def azuma_with_drift(total: float, k: int, bound: float, drift: float = 0.0) -> 
     Reference: L5 theorems 0 and 1.
 
     Args:
-        k: How many steps or queries there are.
+        k: How many increments are summed.
 
     >>> round(azuma_with_drift(30.0, k=100, bound=1.0, drift=0.1), 6)
     0.135335
@@ -224,7 +225,7 @@ def hoeffding_lemma(rate: float, low: float, high: float, mean: float, *, known:
     return rounding.up(rate * min(mean, high) + spread * spread / 8.0)
 
 
-def expected_loss(epsilon: float, *, method: str = "sharp") -> float:
+def expected_loss(epsilon: float, *, method: BoundForm = "sharp") -> float:
     """The mean privacy loss of one purely ``epsilon``-private step.
 
     Guarantee: E[ln(P(Y)/Q(Y))] ≤ ε tanh(ε/2) (``sharp``, attained by randomised response) ≤ 2ε² (``paper``).

@@ -35,8 +35,8 @@ class PrivatePlan(Record):
     for.
 
     Args:
-        epsilon: ε in nats, at least 0: how far the logarithm of a likelihood ratio may be from 0.
-        delta: δ in [0, 1]: the probability of outputs that the bound by ε leaves out.
+        epsilon: The ε of the result.
+        delta: The δ of the result.
     """
 
     epsilon: float
@@ -67,8 +67,8 @@ class PerfectPlan(Record):
     sample to another. The mechanism's weights are exp(epsilon·score/(2·``sensitivity``)).
 
     Args:
-        epsilon: ε in nats, at least 0: how far the logarithm of a likelihood ratio may be from 0.
-        delta: δ in [0, 1]: the probability of outputs that the bound by ε leaves out.
+        epsilon: The ε of the result.
+        delta: The δ of the result.
     """
 
     epsilon: float
@@ -117,8 +117,8 @@ def perfect_plan(
     Holdfast.
 
     Args:
-        epsilon: ε in nats, at least 0: how far the logarithm of a likelihood ratio may be from 0.
-        delta: δ in [0, 1]: the probability of outputs that the bound by ε leaves out.
+        epsilon: The ε that the result must keep, above 0.
+        delta: The δ that the result must keep, in (0, 1).
         coins: The good coins of the algorithm. None takes the best.
 
     >>> perfect_plan(epsilon=1.0, delta=0.01).runs
@@ -182,8 +182,8 @@ def private_plan(
     Reference: SIS Theorem 3.1 and Algorithm 1, constants: Holdfast (selection) and this derivation.
 
     Args:
-        epsilon: ε in nats, at least 0: how far the logarithm of a likelihood ratio may be from 0.
-        delta: δ in [0, 1]: the probability of outputs that the bound by ε leaves out.
+        epsilon: The ε that the result must keep, above 0.
+        delta: The δ that the result must keep, in (0, 1).
         coins: The good coins of the algorithm. None takes the best.
 
     >>> private_plan(epsilon=1.0, delta=1e-6)
@@ -269,7 +269,7 @@ def outcome_variance(epsilon: float, n: int) -> float:
 def mean_distance(dp: DP, n: int, parts: int = 1, outcomes: int | None = None, runs: int = 0) -> float:
     """Expected total variation between averages of the law over ``parts`` samples of ``n`` rows each.
 
-    ``runs`` > 0: each law is estimated from so many runs. That adds to the variance; the two bounds that
+    ``runs`` > 0: each law is estimated from this many runs. That adds to the variance; the two bounds that
     count outcomes cover it already. √((k − 1)/2 parts): a run on a fresh sample has variance P(1 − P) in all.
     1 − 1/k: Σ min(p, p') ≥ Σ pp', whose mean is Σ P² ≥ 1/k.
     """
@@ -304,7 +304,7 @@ def exponential_excess(epsilon: float, sensitivity: float, outcomes: float, fail
     Reference: SIS Lemma 2.7 (McSherry and Talwar 2007).
 
     Args:
-        epsilon: ε in nats, at least 0: how far the logarithm of a likelihood ratio may be from 0.
+        epsilon: The ε of the choice, above 0.
 
     >>> round(exponential_excess(epsilon=1.0, sensitivity=1.0, outcomes=10, failure=0.05), 6)
     10.596635
@@ -328,8 +328,8 @@ def selection_threshold(epsilon: float, delta: float) -> float:
     Reference: SIS Theorem 3.2, with the constant of Holdfast.
 
     Args:
-        epsilon: ε in nats, at least 0: how far the logarithm of a likelihood ratio may be from 0.
-        delta: δ in [0, 1]: the probability of outputs that the bound by ε leaves out.
+        epsilon: The ε of the selection, above 0.
+        delta: The δ of the selection, in (0, 1).
 
     >>> round(selection_threshold(epsilon=1.0, delta=1e-6), 6)
     26.76552

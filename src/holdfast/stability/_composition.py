@@ -60,8 +60,8 @@ def composed_delta(dp: HasEpsilonDelta, k: int, epsilon: float) -> float:
     Reference: Kairouz, Oh and Viswanath 2015, theorem 3.3.
 
     Args:
-        k: How many steps or queries there are.
-        epsilon: ε in nats, at least 0: how far the logarithm of a likelihood ratio may be from 0.
+        k: How many mechanisms are composed.
+        epsilon: The total ε of the composition, at least 0.
 
     >>> from types import SimpleNamespace
     >>> round(composed_delta(SimpleNamespace(epsilon=0.1, delta=0.0), k=50, epsilon=2.0), 12)
@@ -87,7 +87,7 @@ def log_composed_delta_pure(epsilon_step: float, k: int, epsilon: float) -> floa
     Reference: Kairouz, Oh and Viswanath 2015, theorem 3.3.
 
     Args:
-        k: How many steps or queries there are.
+        k: How many mechanisms are composed.
 
     >>> round(log_composed_delta_pure(0.01, 1_000_000, 5000.0), 3)
     -128335.725
@@ -113,7 +113,7 @@ def optimal_epsilon(epsilon_step: float, k: int, slack: float) -> float:
     Reference: Kairouz, Oh and Viswanath 2015, theorem 3.3, solved for ε on each piece of the loss lattice.
 
     Args:
-        k: How many steps or queries there are.
+        k: How many mechanisms are composed.
 
     >>> round(optimal_epsilon(0.1, 50, 1e-6), 6)
     3.172903

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from holdfast.stability._generalization import (
     sharp_pure,
 )
 from holdfast.stability._notion import Notion, exp_up, log
+from holdfast.typing import BoundForm, PrivacyRoute
 
 _METHODS = ("paper", "sharp")
 
@@ -59,7 +60,13 @@ class DP(Notion):
         """Whether ``delta`` has reached 1, or ``epsilon`` infinity."""
         return self.delta >= 1.0 or math.isinf(self.epsilon)
 
-    def compose(self, k: int, *, method: str = "optimal", slack: float | None = None) -> DP:
+    def compose(
+        self,
+        k: int,
+        *,
+        method: Literal["basic", "advanced", "optimal"] = "optimal",
+        slack: float | None = None,
+    ) -> DP:
         """``k`` such mechanisms, each chosen after seeing earlier outputs; ``slack`` is the delta to spend.
 
         Guarantee: "basic": (kε, kδ). "advanced": (2kε² + √(2k ln(1/slack)) ε, kδ + slack). "optimal": the
@@ -141,7 +148,7 @@ class DP(Notion):
             epsilon=rounding.up(total), delta=exp_up(log(self.delta), (size - 1) * self.epsilon, growth)
         )
 
-    def subsample(self, n: int, m: int, method: str = "sharp") -> DP:
+    def subsample(self, n: int, m: int, method: BoundForm = "sharp") -> DP:
         """The mechanism run on ``n`` rows drawn without replacement from ``m``.
 
         Guarantee: "sharp": (ln(1 + (n/m)(e^ε − 1)), (n/m)δ); "paper": ((n/m)(e^ε − 1), (n/m)δ).
@@ -183,7 +190,7 @@ class DP(Notion):
         n: int,
         beta: float,
         *,
-        method: str = "sharp",
+        method: Literal["paper", "sharp", "sis"] = "sharp",
         c: float | None = None,
         C: float | None = None,  # noqa: N803 — SIS names the two constants c and C
     ) -> MaxInformation:
@@ -234,7 +241,7 @@ class DP(Notion):
         return rounding.up(float(checks.whole(n, "n", of=of)) * self.epsilon * self.epsilon / 8.0)
 
     def perfect_generalization(
-        self, n: int, beta: float, outcomes: float, *, method: str = "sharp"
+        self, n: int, beta: float, outcomes: float, *, method: BoundForm = "sharp"
     ) -> PerfectGeneralization:
         """The same algorithm generalises perfectly, both ways: (β, ε', 0) on ``n`` rows.
 
@@ -244,7 +251,7 @@ class DP(Notion):
         Reference: SIS Theorem 3.9 (Cummings et al. 2016); sharp: Holdfast.
 
         Args:
-            beta: The probability β that may fail.
+            beta: β in [0, 1]: the probability with which the bound may fail.
             outcomes: How many outputs the algorithm can have.
             method: "sharp" for the best constants, "paper" for those printed.
 
@@ -267,7 +274,7 @@ class DP(Notion):
 class BayesianModel(Protocol):
     """A model of dependence that knows what a private mechanism reveals about its rows."""
 
-    def bayesian_dp(self, dp: DP, method: str = "sharp") -> BayesianDP:
+    def bayesian_dp(self, dp: DP, method: PrivacyRoute = "sharp") -> BayesianDP:
         """The Bayesian DP of a pure DP mechanism on these rows."""
         ...
 
@@ -326,7 +333,7 @@ class BayesianDP(Notion):
             return self
         return model.bayesian_dp(DP(self.epsilon).compose(k, method="basic"))
 
-    def max_information(self, n: int, beta: float, *, method: str = "sharp") -> MaxInformation:
+    def max_information(self, n: int, beta: float, *, method: BoundForm = "sharp") -> MaxInformation:
         """Max-information between ``n`` rows and the output, under any correlation.
 
         Guarantee: "sharp": log₂e (nε²/8 + ε√(n ln(1/β)/2)) bits; "paper": log₂e (2ε²n + ε√(2n ln(2/β))).
@@ -334,7 +341,7 @@ class BayesianDP(Notion):
         Reference: BDP Theorem 3, whose (46)–(47) move a logarithm through an expectation; sharp: Holdfast.
 
         Args:
-            beta: The probability β that may fail.
+            beta: β in [0, 1]: the probability with which the bound may fail.
             method: "sharp" for the best constants, "paper" for those printed.
         """
         of = "BayesianDP.max_information"

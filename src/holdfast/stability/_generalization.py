@@ -15,6 +15,7 @@ from holdfast.errors import InvalidArgument
 from holdfast.stability._notion import Notion, exp_up, log
 from holdfast.stability._replicability import Replicability
 from holdfast.stability._typical import TwoSampleStability, TypicalStability
+from holdfast.typing import BoundForm, GeneralizationKind
 
 KINDS = ("two-way", "one-way", "sample")
 _METHODS = ("paper", "sharp")
@@ -34,7 +35,7 @@ class PerfectGeneralization(Notion):
     Reference: SIS Definitions 1.2, 3.7 and 3.4 (Cummings, Ligett, Nissim, Roth and Wu 2016).
 
     Args:
-        beta: The probability β that may fail.
+        beta: β in [0, 1]: the probability with which the bound may fail.
         epsilon: ε in nats, at least 0: how far the logarithm of a likelihood ratio may be from 0.
         delta: δ in [0, 1]: the probability of outputs that the bound by ε leaves out.
         kind: "two-way", "one-way" or "sample".
@@ -46,7 +47,7 @@ class PerfectGeneralization(Notion):
     beta: float
     epsilon: float
     delta: float
-    kind: str = "two-way"
+    kind: GeneralizationKind = "two-way"
 
     def __post_init__(self) -> None:
         of, by = "PerfectGeneralization", "SIS Definition 1.2"
@@ -68,7 +69,7 @@ class PerfectGeneralization(Notion):
             raise InvalidArgument("kind", " or ".join(map(repr, kinds)), self.kind, of=of, reference=by)
         return of
 
-    def sample(self, *, method: str = "sharp") -> PerfectGeneralization:
+    def sample(self, *, method: BoundForm = "sharp") -> PerfectGeneralization:
         """Two-way ⇒ sample: (2β − β², 2ε, (1 + e^ε)δ); "paper" keeps the printed 3δ, for ε ≤ ln 2.
 
         Guarantee: the same algorithm, compared on two independent samples.
@@ -109,7 +110,7 @@ class PerfectGeneralization(Notion):
         self._of_kind("one_way", ("two-way",), "SIS Definition 3.7")
         return self._bound(beta=self.beta, epsilon=self.epsilon, delta=self.delta, kind="one-way")
 
-    def two_way(self, d: float | None = None, *, method: str = "sharp") -> PerfectGeneralization:
+    def two_way(self, d: float | None = None, *, method: BoundForm = "sharp") -> PerfectGeneralization:
         """One-way or sample ⇒ two-way.
 
         Guarantee: from "one-way": (β, 0, 1 − (1−δ)e^{−ε}), "paper" (β, 0, 2ε + δ). From "sample": (β/d, ε, δ
@@ -118,7 +119,7 @@ class PerfectGeneralization(Notion):
         Reference: SIS Lemmas 3.8 and 3.6; sharp form of 3.8: Holdfast.
 
         Args:
-            d: A number of the proof. None takes the best.
+            d: A free parameter of the proof, in (0, 1]. None: √β.
             method: "sharp" for the best constants, "paper" for those printed.
 
         >>> PerfectGeneralization(0.01, 0.1, 0.0, kind="one-way").two_way()
@@ -181,7 +182,7 @@ class PerfectGeneralization(Notion):
             kind="one-way",
         )
 
-    def total_variation(self, *, method: str = "sharp") -> float:
+    def total_variation(self, *, method: BoundForm = "sharp") -> float:
         """Total variation between A(S) and the simulator, except with probability beta over S.
 
         Guarantee: "sharp": 1 − (1−δ)e^{−ε}; "paper": 2ε + δ.
@@ -201,7 +202,7 @@ class PerfectGeneralization(Notion):
             return 1.0
         return rounding.probability(-math.expm1(math.log1p(-self.delta) - self.epsilon))
 
-    def replicability(self, method: str = "sharp") -> Replicability:
+    def replicability(self, method: BoundForm = "sharp") -> Replicability:
         """Algorithm 2 (correlated sampling from the law of A(S)) is replicable.
 
         Guarantee: "sharp": 1 − (1−β)²(1−d)/(1+d) with d = min(1, e^ε − 1 + 2δ); "paper": 4(β + 2ε + δ).
@@ -235,7 +236,7 @@ class MaxInformation(Notion):
     Reference: SIS Definition 3.10 (Dwork, Feldman, Hardt, Pitassi, Reingold and Roth 2015).
 
     Args:
-        beta: The probability β that may fail.
+        beta: β in [0, 1]: the probability with which the bound may fail.
 
     >>> round(MaxInformation(bits=2.0, beta=0.01).failure(0.001), 6)
     0.014
@@ -278,7 +279,7 @@ class MaxInformation(Notion):
         Reference: Dwork et al. 2015 for every law; for a fixed law of the rows: Holdfast.
 
         Args:
-            d: A number of the proof. None takes the best.
+            d: A free parameter of the proof, in (0, 1). None: β, or 10⁻⁶ where β is 0.
 
         >>> MaxInformation(bits=3.0, beta=0.0).compose(10, any_data=True)
         MaxInformation(bits=30, beta=0)
@@ -305,7 +306,7 @@ class MaxInformation(Notion):
         beta = rounding.probability(exp_up(log(self.beta), growth) + d)
         return self._bound(bits=rounding.up(bits - math.log2(d)), beta=beta)
 
-    def one_way(self, d: float | None = None, *, method: str = "sharp") -> PerfectGeneralization:
+    def one_way(self, d: float | None = None, *, method: BoundForm = "sharp") -> PerfectGeneralization:
         """The same algorithm generalises perfectly, one way, with the law of its output as simulator.
 
         Guarantee: "sharp": (β/d, bits · ln 2, d) for every d > 0, by default d = √β. "paper": (β̂, 2 bits ·
@@ -315,7 +316,7 @@ class MaxInformation(Notion):
         Reference: SIS Lemma 3.14 (its printed 2·bits reads bits as nats: valid, looser); sharp: Holdfast.
 
         Args:
-            d: A number of the proof. None takes the best.
+            d: A free parameter of the proof, in (0, 1]. None: √β.
             method: "sharp" for the best constants, "paper" for those printed.
 
         >>> MaxInformation(bits=0.5, beta=1e-4).one_way()

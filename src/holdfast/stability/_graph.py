@@ -7,13 +7,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal, TypeVar, Unpack, overload
 
 from holdfast import checks, search
 from holdfast.errors import InvalidArgument
 from holdfast.stability._arrows import ARROWS, COMPOSITIONS, Arrow, Window, looseness, strain
+from holdfast.stability._dp import DP, BayesianDP
+from holdfast.stability._generalization import MaxInformation, PerfectGeneralization
 from holdfast.stability._notation import NODES, advice, node_named, node_of
 from holdfast.stability._notion import Notion, Path, Step
+from holdfast.stability._replicability import GoodCoins, Replicability
+from holdfast.stability._typical import TwoSampleStability, TypicalStability
+from holdfast.typing import ConversionContext, NotionName
+
+AnyNotion = TypeVar("AnyNotion", bound=Notion)
 
 # The largest number of open parameters on a path with a composition.
 _MOST_OPEN = 2
@@ -21,7 +28,8 @@ Route = tuple[Arrow, ...]
 # A key orders paths: whether the end is vacuous, the strain at the end (or before it, if it is), the factor
 # in rows.
 Key = tuple[bool, float, int]
-Found = tuple[Key, tuple[float, ...]]
+# A key, and the values of the open parameters that reach it.
+Optimum = tuple[Key, tuple[float, ...]]
 
 # How near to the two ends of its window a parameter is tried, as a share of the window.
 _SHARES = {"beta": (1e-20, 0.99), "d": (1e-20, 0.999), "nu": (1e-9, 0.999), "slack": (1e-20, 0.99)}
@@ -53,7 +61,49 @@ _CONTEXT: dict[str, Callable[[Any, str], Any]] = {
 }
 
 
-def convert(notion: Notion, to: str | type[Notion], **context: object) -> Any:
+@overload
+def convert(notion: Notion, to: type[AnyNotion], **context: Unpack[ConversionContext]) -> AnyNotion: ...
+@overload
+def convert(notion: Notion, to: Literal["dp"], **context: Unpack[ConversionContext]) -> DP: ...
+@overload
+def convert(
+    notion: Notion,
+    to: Literal["bayesian-dp"],
+    **context: Unpack[ConversionContext],
+) -> BayesianDP: ...
+@overload
+def convert(
+    notion: Notion,
+    to: Literal["typical"],
+    **context: Unpack[ConversionContext],
+) -> TypicalStability: ...
+@overload
+def convert(
+    notion: Notion,
+    to: Literal["two-sample"],
+    **context: Unpack[ConversionContext],
+) -> TwoSampleStability: ...
+@overload
+def convert(
+    notion: Notion,
+    to: Literal["max-information"],
+    **context: Unpack[ConversionContext],
+) -> MaxInformation: ...
+@overload
+def convert(
+    notion: Notion,
+    to: Literal["perfect-generalization", "one-way", "sample"],
+    **context: Unpack[ConversionContext],
+) -> PerfectGeneralization: ...
+@overload
+def convert(
+    notion: Notion,
+    to: Literal["replicable"],
+    **context: Unpack[ConversionContext],
+) -> Replicability: ...
+@overload
+def convert(notion: Notion, to: Literal["good-coins"], **context: Unpack[ConversionContext]) -> GoodCoins: ...
+def convert(notion: Notion, to: NotionName | type[Notion], **context: Unpack[ConversionContext]) -> Notion:
     """The notion ``to`` that ``notion`` implies, by the path that :func:`explain` shows.
 
     Guarantee: the tightest result over all paths of published arrows that apply, optimised over what the
@@ -71,7 +121,7 @@ def convert(notion: Notion, to: str | type[Notion], **context: object) -> Any:
     return explain(notion, to, **context).result
 
 
-def explain(notion: Notion, to: str | type[Notion], **context: object) -> Path:
+def explain(notion: Notion, to: NotionName | type[Notion], **context: Unpack[ConversionContext]) -> Path:
     """The path by which ``notion`` implies ``to``: each step's theorem, conditions, price and numbers.
 
     ``to`` is a name ("dp", "bayesian-dp", "typical", "two-sample", "max-information",
@@ -248,7 +298,7 @@ def _left_open(arrow: Arrow, at: Mapping[str, Any]) -> str | None:
     return next((name for name in arrow.open(at["method"]) if name not in at), None)
 
 
-def tightest(notion: Notion, route: Route, at: Mapping[str, Any], *, fine: bool) -> Found:
+def tightest(notion: Notion, route: Route, at: Mapping[str, Any], *, fine: bool) -> Optimum:
     """The key at the end of the route, and the values of its open parameters in order.
 
     Everything after a milestone is monotone in what is reached there, so each stretch is optimised by itself.
@@ -269,15 +319,15 @@ def tightest(notion: Notion, route: Route, at: Mapping[str, Any], *, fine: bool)
 
 def _tightest_stretch(
     notion: Notion, route: Route, at: Mapping[str, Any], factor: int, *, fine: bool
-) -> Found:
+) -> Optimum:
 
-    def onward(here: Notion, before: float, position: int, at: Mapping[str, Any], factor: int) -> Found:
+    def onward(here: Notion, before: float, position: int, at: Mapping[str, Any], factor: int) -> Optimum:
         if position == len(route):
             end = strain(here)
             return ((False, end, factor) if math.isfinite(end) else (True, before, factor)), ()
         arrow = route[position]
 
-        def attempt(chosen: Mapping[str, float]) -> Found:
+        def attempt(chosen: Mapping[str, float]) -> Optimum:
             applied = arrow.apply(here, {**at, **chosen})
             key, rest = onward(
                 applied.notion, strain(here), position + 1, applied.context_after(at), factor * applied.rows
@@ -296,11 +346,11 @@ def _tightest_stretch(
 
 
 def _best_value(
-    name: str, windows: list[Window], attempt: Callable[[Mapping[str, float]], Found], *, fine: bool
-) -> Found:
+    name: str, windows: list[Window], attempt: Callable[[Mapping[str, float]], Optimum], *, fine: bool
+) -> Optimum:
     """The best value of one parameter over all of its windows."""
     refused: list[InvalidArgument] = []
-    best: list[Found] = []
+    best: list[Optimum] = []
     for window in windows:
         try:
             best.append(_best_in_window(name, window, attempt, fine=fine))
@@ -312,15 +362,15 @@ def _best_value(
 
 
 def _best_in_window(
-    name: str, window: Window, attempt: Callable[[Mapping[str, float]], Found], *, fine: bool
-) -> Found:
+    name: str, window: Window, attempt: Callable[[Mapping[str, float]], Optimum], *, fine: bool
+) -> Optimum:
     """A coarse scan of one parameter, a finer one around its best, then golden sections.
 
     The scan is even on the scale of the log odds of the value's place in the window, so it has points inside
     however narrow the window is, and near both of its ends. The rows of a compiler are whole seeds times
     whole parts: a saw-tooth in ν, on which golden sections alone would stop at any tooth.
     """
-    attempts: list[Found] = []
+    attempts: list[Optimum] = []
     refused: list[InvalidArgument] = []
     lowest, highest = window
 
@@ -334,7 +384,7 @@ def _best_in_window(
         return attempts[-1][0]
 
     def around_best(a: float, b: float, points: int) -> tuple[float, float]:
-        """The neighbours of the best of so many points from ``a`` to ``b``."""
+        """The neighbours of the best of ``points`` points from ``a`` to ``b``."""
         grid = [a + (b - a) * i / (points - 1) for i in range(points)]
         keys = [key(position) for position in grid]
         middle = min(range(points), key=keys.__getitem__)

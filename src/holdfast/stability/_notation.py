@@ -91,7 +91,7 @@ def node_of(notion: Any, *, argument: str, of: str) -> Node:
     raise InvalidArgument(argument, "a notion of stability, such as DP(0.1)", notion, of=of)
 
 
-def parse_notion(text: str) -> Any:
+def parse_notion(text: str) -> Notion:
     """Read a notion as it is written on the command line: a name and its numbers, by position or by name.
 
     Args:

@@ -89,8 +89,8 @@ class Step(Record):
     """One arrow, applied: ``result`` holds by ``theorem`` under ``conditions``; ``rows`` is its factor.
 
     Args:
-        source: The notion before the step.
-        target: The notion after the step.
+        source: The name of the notion before the step.
+        target: The name of the notion after the step.
         kind: What kind of step it is.
         parameters: The numbers of the step by name.
     """
@@ -136,7 +136,7 @@ class Path(Record):
     ``result`` is vacuous, ``advice`` says what would make it useful.
 
     Args:
-        to: The notion that is reached.
+        to: The name of the notion that is reached.
     """
 
     start: Notion

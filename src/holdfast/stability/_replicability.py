@@ -12,6 +12,7 @@ import numpy as np
 from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
 from holdfast.stability._notion import Notion
+from holdfast.typing import BoundForm
 
 if TYPE_CHECKING:
     from holdfast.stability._generalization import PerfectGeneralization
@@ -42,7 +43,7 @@ class Replicability(Notion):
         """Whether ``rho`` has reached 1."""
         return self.rho >= 1.0
 
-    def good_coins(self, nu: float, *, method: str = "sharp") -> GoodCoins:
+    def good_coins(self, nu: float, *, method: BoundForm = "sharp") -> GoodCoins:
         """All but a fraction ``nu`` of the coins have a canonical output.
 
         Guarantee: "paper": η = ρ/ν; "sharp": η = (1 − √(1 − 2ρ/ν))/2 where ν ≥ 2ρ, and ρ/ν elsewhere.
@@ -67,7 +68,7 @@ class Replicability(Notion):
         Reference: SIS 3.4 states it up to constants; the constants are Holdfast's.
 
         Args:
-            d: A number of the proof. None takes the best.
+            d: A free parameter of the proof, in (0, 1]. None: √ρ.
 
         >>> Replicability(0.01).perfect_generalization()
         PerfectGeneralization(beta=0.1, epsilon=0, delta=0.1, kind='two-way')
@@ -184,7 +185,7 @@ class GoodCoins(Notion):
         """Whether ``eta`` or ``nu`` has reached 1."""
         return self.eta >= 1.0 or self.nu >= 1.0
 
-    def replicability(self, *, method: str = "sharp") -> Replicability:
+    def replicability(self, *, method: BoundForm = "sharp") -> Replicability:
         """Two runs agree unless the coins are bad or one of the runs leaves the canonical output.
 
         Guarantee: "sharp": ρ = 1 − (1−ν)(1−η)²; "paper": η + 2ν.

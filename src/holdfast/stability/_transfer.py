@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import scipy
@@ -41,7 +42,7 @@ class TransferError(Record):
     Args:
         method: The proof that was used.
         n: How many rows there are.
-        k: How many steps or queries there are.
+        k: How many queries are answered.
     """
 
     method: str
@@ -62,7 +63,9 @@ class TransferError(Record):
     d: float | None = None
 
 
-def transfer_error(n: int, k: int, beta: float, *, method: str = "information") -> TransferError:
+def transfer_error(
+    n: int, k: int, beta: float, *, method: Literal["information", "jung"] = "information"
+) -> TransferError:
     """The error of k adaptive mean queries in [0, 1] on n independent rows, answered with Gaussian noise.
 
     Guarantee: with probability 1 − ``beta`` over rows, noise and the analyst's coins, every answer is within
@@ -75,7 +78,7 @@ def transfer_error(n: int, k: int, beta: float, *, method: str = "information") 
 
     Args:
         n: How many rows there are.
-        k: How many steps or queries there are.
+        k: How many queries are answered.
         method: The proof: "information" or "jung".
 
     >>> round(transfer_error(10_000, 10, 0.05).error, 4)
@@ -99,8 +102,8 @@ def split_error(n: int, k: int, beta: float) -> float:
 
     Args:
         n: How many rows there are.
-        k: How many steps or queries there are.
-        beta: The probability β that may fail.
+        k: How many queries are answered.
+        beta: β in [0, 1]: the probability with which the bound may fail.
 
     >>> round(split_error(10_000, 10, 0.05), 4)
     0.0547

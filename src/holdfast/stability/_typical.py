@@ -15,6 +15,7 @@ from holdfast import checks, rounding
 from holdfast.errors import InvalidArgument
 from holdfast.stability import _composition
 from holdfast.stability._notion import Notion, exp_up, log
+from holdfast.typing import BoundForm
 
 _METHODS = ("paper", "sharp")
 # Shares of the room of τ that a composition in two-sample form tries to spend on ν.
@@ -51,7 +52,7 @@ class _Typical(Notion):
             if not value < limit:
                 raise InvalidArgument(name, f"a number in [0, {limit:g})", value, of=of, reference=by)
 
-    def failure(self, query_tail: float, method: str = "sharp") -> float:
+    def failure(self, query_tail: float, method: BoundForm = "sharp") -> float:
         """A query chosen by this algorithm misses its radius with at most this probability.
 
         ``query_tail`` is ν_q, the probability with which a query fixed in advance misses that radius.
@@ -94,7 +95,7 @@ class TypicalStability(_Typical):
     TypicalStability(eta=0.341271, tau=1.65e-05, nu=1.68808e-05)
     """
 
-    def compose(self, k: int, *, slack: float, method: str = "sharp") -> TypicalStability:
+    def compose(self, k: int, *, slack: float, method: BoundForm = "sharp") -> TypicalStability:
         """``k`` such steps, each chosen after seeing the outputs before it.
 
         Guarantee: "sharp": (ε, slack, ν + 2(k − 1)ν e^ε / slack), ε the smallest with exact composed δ_k(ε) ≤
@@ -192,7 +193,7 @@ class TwoSampleStability(_Typical):
         Reference: SIS Lemma 3.6, whose proof needs no independence.
 
         Args:
-            d: A number of the proof. None takes the best.
+            d: A free parameter of the proof, in (0, 1). None: √ν.
 
         >>> TwoSampleStability(0.1, 0.0, 1e-8).oracle()
         TypicalStability(eta=0.1, tau=0.0001, nu=0.0001)
@@ -236,7 +237,7 @@ class TwoSampleStability(_Typical):
         ]
         return min(composed, key=lambda stability: (stability.nu >= 1.0, stability.eta, stability.nu))
 
-    def near_independence(self, method: str = "sharp") -> tuple[float, float]:
+    def near_independence(self, method: BoundForm = "sharp") -> tuple[float, float]:
         """Data and output are almost independent: (η, additive term).
 
         Guarantee: P[(X, A(X)) ∈ O] ≤ e^η P[(X, A(Y)) ∈ O] + τ + ν for every O, with Y an independent copy of
@@ -283,7 +284,7 @@ class SetStability(_Typical):
         """
         return TwoSampleStability._bound(eta=self.eta, tau=self.tau, nu=self.nu)
 
-    def near_independence(self, method: str = "sharp") -> tuple[float, float]:
+    def near_independence(self, method: BoundForm = "sharp") -> tuple[float, float]:
         """Data and output are almost independent: (η, additive term).
 
         Guarantee: P[(X, A(X)) ∈ O] ≤ e^η P[(X, A(Y)) ∈ O] + τ + ν for every O; "paper" has τ + 4ν.
@@ -354,7 +355,8 @@ def _printed(
         last = spread * math.sqrt(k - 1) + (k - 1) * drift if k > 1 else 0.0
         if not last < _HOPELESS:
             return eta, 1.0, 1.0
-        # Beyond so many terms, blocks of them are counted at their last and largest one: an upper bound.
+        # With more terms than this, every term of a block counts as much as the last and largest one of the
+        # block: an upper bound.
         blocks = min(k - 1, _MOST_TERMS)
         ends = (
             np.arange(1.0, blocks + 1.0)

@@ -24,6 +24,7 @@ from holdfast.errors import InvalidArgument
 from holdfast.records import Record
 from holdfast.stability._profiles import laplace_delta
 from holdfast.tails import Tail
+from holdfast.typing import NoiseKind
 
 Floats = npt.NDArray[np.float64]
 
@@ -45,7 +46,7 @@ class TypicalError(Record):
         kind: "laplace" or "gaussian".
     """
 
-    kind: str
+    kind: NoiseKind
     k: int
     beta: float
     error: float
@@ -68,7 +69,7 @@ def typical_gaussian_error(tail: Tail, k: int, beta: float) -> TypicalError:
     Reference: Holdfast, ``docs/theory/adaptive-validity.md``; T(p) = Φ(Φ⁻¹(p) + √(k−1)·radius/scale).
 
     Args:
-        k: How many steps or queries there are.
+        k: How many queries are answered.
 
     >>> from holdfast.tails import SubGaussian
     >>> round(typical_gaussian_error(SubGaussian(1.0), 10, 0.05).error, 2)
@@ -107,8 +108,8 @@ def typical_laplace_error(tail: Tail, k: int, beta: float) -> TypicalError:
 
     Args:
         tail: The tail of every query.
-        k: How many steps or queries there are.
-        beta: The probability β that may fail.
+        k: How many queries are answered.
+        beta: β in [0, 1]: the probability with which the bound may fail.
 
     >>> from holdfast.tails import SubGaussian
     >>> round(typical_laplace_error(SubGaussian(1.0), 10, 0.05).error, 1)
@@ -121,7 +122,7 @@ def typical_laplace_error(tail: Tail, k: int, beta: float) -> TypicalError:
     b1 = rounding.down(beta * share)
     b2 = (beta - b1) * (1.0 - _EXACT)
     epsilon = _epsilon(b2 * delta_share, ratio, k - 1, jump)
-    # e^ε·k·ν takes what δ leaves of b2.
+    # The part of b2 that δ does not use is for e^ε·k·ν.
     left = b2 - (laplace_delta(epsilon, ratio, k - 1) if epsilon < (k - 1) * ratio else 0.0)
     nats = rounding.up(epsilon + math.log(k) - math.log(left) + _EXACT)
     radius = tail.radius_at(nats)
@@ -139,7 +140,7 @@ def _checked(tail: Any, k: Any, beta: Any, *, of: str) -> tuple[Tail, int, float
     return tail, k, checks.real(beta, "beta", "[1e-200, 1)", of=of, by=_SOURCE)
 
 
-def _without_noise(tail: Tail, beta: float, kind: str) -> TypicalError:
+def _without_noise(tail: Tail, beta: float, kind: NoiseKind) -> TypicalError:
     """One query is fixed in advance, so its own tail is the whole error."""
     nats = rounding.up(-math.log(beta))
     radius = tail.radius_at(nats)
@@ -237,7 +238,7 @@ def _laplace_place(tail: Tail, k: int, beta: float) -> tuple[float, float, float
 def _epsilon(delta: float, ratio: float, k: int, guess: float) -> float:
     """The smallest ε, to 1e-5 of a deviation and on the safe side, at which δ of k answers is ≤ ``delta``."""
     most = k * ratio
-    # With probability 2^-k the loss is the largest there is: below that, only ε = most will do, or nearly so.
+    # The largest loss has probability 2^-k. Below that, ε must be ``most``, or close to it.
     if delta <= 0.5**k:
         return most
     spread = math.sqrt(k * float(_loss_moments(np.array(ratio))[1]))

@@ -1,9 +1,9 @@
 """Rows by cells: what a database is asked for once, and every statistic here is computed from.
 
 The rows that enter a question are divided by group and by where their values lie. Of each cell the count, the
-sums of the values and of their products, and the least and greatest values are read, as whole numbers. Any
-engine gives the same ones. From them follows, except for a very small rest, the sum of any smooth function of
-the values, such as the logarithm of a product of bets.
+sums of the values and of their products, and the least and greatest values are read, as whole numbers. Every
+engine gives the same numbers. The sum of any smooth function of the values follows from them, up to a very
+small rest. An example is the logarithm of a product of bets.
 """
 
 from __future__ import annotations
@@ -132,11 +132,11 @@ class Cells:
     ``sums`` has for each cell the sums of 1, x, z, x², xz and z², where x and z are values less their centre;
     ``least`` and ``greatest`` have the extreme values of both. ``axes`` are the declared ranges. ``norm`` is
     the operator norm of the stationary chain whose states the rows are; 0 stands for independent rows.
-    ``all_rows`` is the number of rows that were read, those included that do not enter: public, where the
-    number of those that enter is not (0: nobody needs it).
+    ``all_rows`` is the number of rows that were read, also of those that do not enter. It is public, and the
+    number of rows that enter is not. It is 0 if nothing needs it.
 
     Args:
-        group: The number of the group of each cell, or one such number.
+        group: The number of the group of each cell.
     """
 
     axes: tuple[Axis, Axis]
@@ -282,7 +282,7 @@ class Cells:
         """How many rows a group has.
 
         Args:
-            group: The number of the group of each cell, or one such number.
+            group: The number of the group.
         """
         return float(self.sums[self.group == group, ONE].sum())
 
@@ -295,7 +295,7 @@ class Cells:
         """The sums over the rows of one group.
 
         Args:
-            group: The number of the group of each cell, or one such number.
+            group: The number of the group.
         """
         return np.asarray(self.sums[self.group == group].sum(axis=0))
 
@@ -310,15 +310,15 @@ class Cells:
         """The rows of one group.
 
         Args:
-            group: The number of the group of each cell, or one such number.
+            group: The number of the group.
         """
-        kept = self.group == group
+        in_group = self.group == group
         return replace(
             self,
-            group=np.zeros(int(kept.sum()), dtype=np.int64),
-            sums=self.sums[kept],
-            least=self.least[kept],
-            greatest=self.greatest[kept],
+            group=np.zeros(int(in_group.sum()), dtype=np.int64),
+            sums=self.sums[in_group],
+            least=self.least[in_group],
+            greatest=self.greatest[in_group],
         )
 
     @property
@@ -332,7 +332,7 @@ class Cells:
         """The mean of the first value in one group, in the question's units; NaN where it has no rows.
 
         Args:
-            group: The number of the group of each cell, or one such number.
+            group: The number of the group.
         """
         totals = self.totals_of(group)
         return float(self.centre[0] + totals[X] / totals[ONE]) if totals[ONE] else float("nan")

@@ -74,7 +74,7 @@ class Evidence(ABC):
         """The evidence of one group of rows.
 
         Args:
-            group: The number of the group of each cell, or one such number.
+            group: The number of the group.
         """
         trained = None if self.trained is None else self.trained.only(group)
         return self._with(self.cells.only(group), trained)
@@ -160,7 +160,7 @@ class Tails(Evidence):
         most = min(middle - lowest, sure)
         radius = least_radius(excess, start, most)
         # A wider range needs more evidence. A crossing below is excluded only by evidence all the way down to
-        # it; the excess is concave, so that at the ends is enough.
+        # it. The excess is concave, so it is enough to check both ends.
         if radius is None or excess(min(most, _FAR * max(radius, start))) < 0:
             return middle - sure
         return middle - radius

@@ -4,8 +4,8 @@ Let v ≥ 0 and let θ be where E[u − θv] = 0. For a rate λ that is fixed be
 E(a) = Π(1 + λ(u_i − a·v_i)) has expectation at most 1 at a = θ and falls in a. So every a with E(a) ≥ 1/δ
 lies below θ, except with probability δ. For the states of a stationary chain the factors are
 (1 + y)/(1 + νy), y = λ(u_i − a·v_i), with ν the operator norm of the chain (``docs/theory/intervals.md``).
-``docs/theory/statistics.md`` has the proof, and that of the bound: inside a cell the logarithm is expanded
-around the cell's mean, with a rest that only lowers it.
+``docs/theory/statistics.md`` has the proof. It also proves the bound from cells: inside a cell the logarithm
+is expanded around the cell's mean, and what the expansion leaves out is replaced by less than it is.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast import search
+from holdfast.intervals import best_stake
 from holdfast.statistics._cells import ONE, XX, XZ, ZZ, Axis, Cells, Floats, X, Z
 
 # More than the rounding errors of the few operations behind each number, relative to what is added up.
@@ -288,16 +289,7 @@ def kappa(share: NDArray[np.float64]) -> Floats:
 def best_rate(distance: float, moment: float, rows: float, level: float, norm: float = 0.0) -> float:
     """The rate λ with the least level/((1 − ν)·λ·rows) + κ(λ·distance)·λ·moment: about the arm it leads to; κ
     is that of factors (1 + y)/(1 + νy), for a chain of norm ν."""
-    wanted = level * distance**2 / (rows * moment)
-    share = search.edge(
-        lambda share: _marginal(share) - _marginal(norm * share) >= wanted, 1 - 1e-9, 0.0, relative=1e-4
-    )
-    return share / distance
-
-
-def _marginal(share: float) -> float:
-    """v²κ'(v) + vκ(v). The best share v to bet is where this equals the wanted value."""
-    return share**2 / (1 - share) + math.log1p(-share) + share
+    return best_stake(level * distance**2 / (rows * moment), norm, relative=1e-4) / distance
 
 
 class Product(Protocol):
@@ -309,7 +301,7 @@ class Product(Protocol):
 
     @property
     def estimate(self) -> float:
-        """Where the mean of the rows crosses; NaN where it does nowhere."""
+        """Where the mean of the rows crosses; NaN if it crosses nowhere."""
 
     @property
     def slope(self) -> float:

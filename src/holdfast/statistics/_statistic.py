@@ -37,8 +37,8 @@ _ZZ = (0, 0, 0, 0, 0, 1.0)
 class Statistic(ABC):
     """A statistic of one or two values of each row, among one or several groups of rows.
 
-    ``conditions`` says whether its interval holds given the groups of the rows. It does not if rows depend on
-    each other.
+    ``conditions`` says whether the proof of its interval takes the groups of the rows as fixed. If rows
+    depend on each other, that is not allowed, and another interval is used.
     """
 
     conditions = False
@@ -372,17 +372,17 @@ class Slope(Statistic):
         evidence, end = evidence.around(*_centre(evidence)), _each_end(nats, 5)
         line = 0.0 if evidence.trained is None else self.estimate(evidence.trained)
         line = line if math.isfinite(line) else 0.0
-        # What is left of x once the training part's line is taken off.
-        left = Form.of((0, 1.0, -line, 0, 0, 0), _ONE)
+        # x less the training part's line.
+        residual = Form.of((0, 1.0, -line, 0, 0, 0), _ONE)
         main = _both_sides(evidence, Form.of((0, 0, 0, 0, 1.0, -line), _ZZ), _main(nats))
         box = _distance(evidence, 1, end)
-        box_left = max(-evidence.lower(left, end), evidence.upper(left, end))
+        residual_box = max(-evidence.lower(residual, end), evidence.upper(residual, end))
         variance = evidence.lower(Form.of(_ZZ, _ONE), end) - box**2
         if not variance > 0:
             return Interval(-math.inf, math.inf)
         steepest = max(abs(main.low), abs(main.high))
-        rest = box * (box_left + steepest * box) / variance
-        return Interval(line + main.low - rest, line + main.high + rest)
+        margin = box * (residual_box + steepest * box) / variance
+        return Interval(line + main.low - margin, line + main.high + margin)
 
 
 @dataclass(frozen=True)
@@ -431,12 +431,12 @@ def _halves(scale: float) -> Sequence[float]:
 def _unlike(evidence: Evidence, scale: float, box_x: float, box_z: float, end: float) -> float:
     """At least (σ_x/√s − √s·σ_z)²: three facts at this level. With p and q for the two, |p − q| is
     |p² − q²|/(p + q), and (p + q)² is at least p² + q²."""
-    apart = Form.of((0, 0, 0, 1 / scale, 0, -scale), _ONE)
+    difference = Form.of((0, 0, 0, 1 / scale, 0, -scale), _ONE)
     boxes = max(box_x**2 / scale, scale * box_z**2)
-    most = max(-evidence.lower(apart, end), evidence.upper(apart, end)) + boxes
-    both = Form.of((0, 0, 0, 1 / scale, 0, scale), _ONE)
-    least = evidence.lower(both, end) - box_x**2 / scale - scale * box_z**2
-    return most**2 / least if least > 0 else math.inf
+    most_apart = max(-evidence.lower(difference, end), evidence.upper(difference, end)) + boxes
+    total = Form.of((0, 0, 0, 1 / scale, 0, scale), _ONE)
+    least_total = evidence.lower(total, end) - box_x**2 / scale - scale * box_z**2
+    return most_apart**2 / least_total if least_total > 0 else math.inf
 
 
 def _correlation_above(

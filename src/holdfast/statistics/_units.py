@@ -30,7 +30,7 @@ class UnitCells(Cells):
     for ``copies`` units: 1 where the rows were read, other numbers where a prediction is made of them.
 
     Args:
-        group: The number of the group of each cell, or one such number.
+        group: The number of the group of each cell.
     """
 
     largest: int = 1
@@ -46,8 +46,8 @@ class UnitCells(Cells):
             read: Lines of whole numbers as an engine returns them.
         """
         # Databases give units in any order, and sums of floats must not depend on it.
-        plain = Cells.of(axes, sorted(map(tuple, read)))
-        sums = plain.axes, plain.group, plain.sums, plain.least, plain.greatest, plain.centre
+        cells = Cells.of(axes, sorted(map(tuple, read)))
+        sums = cells.axes, cells.group, cells.sums, cells.least, cells.greatest, cells.centre
         return cls(*sums, largest, all_rows=all_rows)
 
     @classmethod
@@ -69,7 +69,7 @@ class UnitCells(Cells):
             z: The second value of each row.
             group: The group of each row.
         """
-        z, group = (np.zeros_like(x) if given is None else given for given in (z, group))
+        z, group = (np.zeros_like(x) if column is None else column for column in (z, group))
         keys, place = np.unique(np.stack([group, unit], axis=1), axis=0, return_inverse=True)
         terms = (np.ones_like(x), x, z, x * x, x * z, z * z)
         sums = [whole_sums(place.ravel(), term, len(keys)) for term in terms]
@@ -145,7 +145,7 @@ class UnitCrossing:
 
     @property
     def estimate(self) -> float:
-        """Where the mean of the rows crosses it; NaN where it does nowhere."""
+        """Where the mean of the rows crosses it; NaN if it crosses nowhere."""
         u, v = self._parts
         total = float(v.sum())
         return float(u.sum()) / total if total > 0 else math.nan

@@ -17,6 +17,7 @@ from holdfast.strategies._strategy import STRATEGIES as STRATEGIES
 from holdfast.strategies._strategy import TRAINING_SHARES as TRAINING_SHARES
 from holdfast.strategies._strategy import Outcome as Outcome
 from holdfast.strategies._strategy import Prepared as Prepared
+from holdfast.strategies._strategy import Preparing as Preparing
 from holdfast.strategies._strategy import Setup as Setup
 from holdfast.strategies._strategy import Strategy as Strategy
 from holdfast.strategies._strategy import choose_strategy as choose_strategy

@@ -21,7 +21,7 @@ from holdfast.readings import (
     BoundedMean,
     MeanOfDependentRows,
     Part,
-    Public,
+    PublicFacts,
     Question,
     Reading,
     Share,
@@ -281,7 +281,7 @@ class AgreedCode:
         if self.schedule.agreement.surprises is None:
             return None
         setup = self.setup
-        public = Public(nats, setup.protected.rows.count, setup.training, setup.pilot, tail)
+        public = PublicFacts(nats, setup.protected.rows.count, setup.training, setup.pilot, tail)
         guess = expect(question, public).guess
         require_values_inside(question, setup.training)
         return min(max(guess, question.low), question.high)

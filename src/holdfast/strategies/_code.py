@@ -33,14 +33,14 @@ from holdfast.readings import (
     CurveReading,
     Expectation,
     Part,
-    Public,
+    PublicFacts,
     Question,
     Reading,
     clipping_of,
-    counted_by_cells,
     curve_by_bets,
     curve_reading,
     expect,
+    keys_counted_by_cells,
     look,
     require_values_inside,
 )
@@ -61,9 +61,10 @@ from holdfast.strategies._left import (
 from holdfast.strategies._strategy import Outcome
 from holdfast.tails import Tail
 
-# If half a cell can be this many deviations of the guess's error and still keep the promise everywhere, such
-# a cell is used. Otherwise the promise is kept near the guess. If the statistic turns out to be far from the
-# guess, a refusal is paid for.
+# A cell may be so wide that the promise is kept wherever the statistic lies. Such a cell is used if half of
+# it is at least this many deviations of the guess's error. Otherwise a cell is used that keeps the promise
+# near the guess only. If the statistic then lies far from the guess, the answer is refused, and the refusal
+# is paid for.
 _COMFORT = 3.0
 
 
@@ -109,9 +110,8 @@ class PreparedCode:
         return worst if self.clipping is None else worst + self.clipping.price(True)
 
     def keeps(self, places: Iterable[float], *, likely: bool = True) -> bool:
-        """Whether the interval keeps the promise if the statistic is at any of these places. The numbers of
-        rows may lie anywhere in its cell. All arms that are ``likely`` must keep it or, if not ``likely``,
-        the expected arms."""
+        """Whether the interval keeps the promised error if the statistic is at any of these places. Its arms
+        are as long as they rarely are or, if not ``likely``, as long as expected."""
         cells = (self.grid.edges(self.grid.index(place)) for place in places)
         return self.error is None or all(
             self.reading.widest(*edges, likely=likely).half_width <= self.error for edges in cells
@@ -156,19 +156,19 @@ class PreparedCode:
         """Read the rows once. What leaves depends on the output and on public facts, and on nothing else."""
         reading, alphabet, grid, clipping = self.reading, self.alphabet, self.grid, self.clipping
         if not reading.by_sums:  # A scan by cells also counts clipped values, among the moments.
-            part = replace(part, moments=dict(part.moments), clipped=counted_by_cells(self.question))
+            part = replace(part, moments=dict(part.moments), clipped=keys_counted_by_cells(self.question))
         output = reading.output(part, grid)
         beyond = clipping is not None and clipping.beyond(part)
         interval = reading.interval(*grid.edges(output.cell), output)
         surprise, price, middle = alphabet.surprises(output), alphabet.price(output), grid.middle(output.cell)
         learned = alphabet.after(output)
-        more: tuple[str, ...] = ()
+        notes: tuple[str, ...] = ()
         if clipping is not None:
             price += clipping.price(beyond)
-            more = (clipping.note(part.rows.count),) if beyond else ()
+            notes = (clipping.note(part.rows.count),) if beyond else ()
         if self.error is not None and interval.half_width > self.error:
             return Outcome(price, surprise, None, learned)
-        return Outcome(price, surprise, self._released(output, interval, middle, more, surprise), learned)
+        return Outcome(price, surprise, self._released(output, interval, middle, notes, surprise), learned)
 
     def failed(self) -> Outcome:
         """The outcome if the rows could not be read."""
@@ -177,7 +177,7 @@ class PreparedCode:
         )
 
     def _released(
-        self, output: Output, interval: Interval, middle: float, more: tuple[str, ...], surprise: bool
+        self, output: Output, interval: Interval, middle: float, notes: tuple[str, ...], surprise: bool
     ) -> dict[str, Any]:
         question, account, guess = self.question, self.account, self.grid.guess
         value = (question.low + question.high) / 2 if output.whole else middle
@@ -200,7 +200,7 @@ class PreparedCode:
             confirmed=not surprise,
             theorem=self.reading.theorem,
             numbers=numbers,
-            more=more,
+            more=notes,
         )
 
 
@@ -248,15 +248,15 @@ class CodeStrategy:
         """What is left of the promise, in nats and in words."""
         question = widest_question(self.model, guessed=self.training is not None)
         try:
-            half_width = self.prepare(question, account).interval(Output(0)).half_width
+            half_width = self.prepare_code(question, account).interval(Output(0)).half_width
         except BudgetSpent:
             half_width = math.inf
         if self.capacity is None:
-            after = partial(self._half_width_after, question, account)
-            return describe_unlimited(question, half_width, after)
-        best = self._best(question, account) if math.isinf(half_width) else None
+            half_width_after = partial(self._half_width_after, question, account)
+            return describe_unlimited(question, half_width, half_width_after)
+        best = self._best_if_too_wide(question, account) if math.isinf(half_width) else None
         return self.capacity.describe(
-            account, question, half_width, "" if best is None else self._short(best)
+            account, question, half_width, "" if best is None else self._too_few_rows(best)
         )
 
     def _half_width_after(self, question: Question, account: Account, questions: int) -> float:
@@ -264,20 +264,23 @@ class CodeStrategy:
         expected = expect(question, self._public(question, account.nats()))
         arm = expected.reading.around(expected.guess, expected.guess).half_width
         later = after_expected(account, expected.guess_error, arm, questions)
-        half_width: float = self.prepare(question, later).interval(Output(0)).half_width
-        return half_width
+        return self.prepare_code(question, later).interval(Output(0)).half_width
 
     def look(self, questions: Sequence[Question]) -> None:
         """Look at the training rows for what preparing these questions needs of them."""
         look(questions, self.training, self.pilot, in_units=bool(self.units))
 
-    def prepare(self, question: Question, account: Account) -> Any:
+    def prepare(self, question: Question, account: Account) -> PreparedCode | PreparedClaim:
         """Decide everything about a question without reading the protected rows.
 
         Raises :class:`BudgetSpent` if even a confirmed guess would be wider than the promised error.
         """
         if isinstance(question, ClaimQuestion):
             return self._claim(question, account)
+        return self.prepare_code(question, account)
+
+    def prepare_code(self, question: Question, account: Account) -> PreparedCode:
+        """As :meth:`prepare`, for every question but a claim."""
         expected = self._expected(question, account.nats())
         if question.clips:
             require_values_inside(question, self.training)
@@ -287,16 +290,16 @@ class CodeStrategy:
             half_cell = best_half_cell(account, expected.guess_error, arm, nats=question.nats)
             return self._on_grid(question, account, expected, half_cell)
         if question.nats is not None:
-            finer = best_half_cell(account, expected.guess_error, 0.0, nats=question.nats)
-            asked = self._on_grid(question, account, expected, finer)
-            if asked.keeps(_near(asked.grid)):
-                return asked
+            half_cell = best_half_cell(account, expected.guess_error, 0.0, nats=question.nats)
+            finer = self._on_grid(question, account, expected, half_cell)
+            if finer.keeps(_near(finer.grid)):
+                return finer
         everywhere = self._widest(question, account, expected, _all_over)
         if everywhere is not None and everywhere.grid.cell >= 2 * _COMFORT * expected.guess_error:
             return everywhere
         near = self._nearby(question, account, expected)
         if near is None:
-            raise self._spent(account, question)
+            raise self._refusal(account, question)
         return near
 
     def _claim(self, question: ClaimQuestion, account: Account) -> PreparedClaim:
@@ -323,34 +326,36 @@ class CodeStrategy:
         training = self.training
         if self.model is None or training is None:
             return curve_reading(question, self.rows, training.rows.count if training else 0, nats)
-        norm = self.model.operator_norm
-        ways: list[tuple[int, Part, int | None, float]] = [
-            (rows, training.units[place], place, 0.0) for place, rows in enumerate(self.units)
+        readings = [
+            curve_by_bets(question, nats, rows, training.units[layout], layout, 0.0)
+            for layout, rows in enumerate(self.units)
+            if training.units[layout].rows.count
         ]
-        ways += [] if norm is None else [(self.rows, training, None, norm)]
-        readings = [curve_by_bets(question, nats, *way) for way in ways if way[1].rows.count]
+        norm = self.model.operator_norm
+        if norm is not None and training.rows.count:
+            readings.append(curve_by_bets(question, nats, self.rows, training, None, norm))
         return min(readings, key=lambda reading: reading.expected)
 
     def _nearby(self, question: Question, account: Account, expected: Expectation) -> PreparedCode | None:
         """The widest cell that keeps the promise near the guess: with room for its arms, or else without."""
-        roomy = self._widest(question, account, expected, _near)
-        if roomy is not None or expected.reading.arms is None:
-            return roomy
+        with_room = self._widest(question, account, expected, _near)
+        if with_room is not None or expected.reading.arms is None:
+            return with_room
         return self._widest(question, account, expected, _near, likely=False)
 
     def exact(self, question: Question, nats: float) -> Reading:
         """The reading of a question of a report, after which nothing is asked. It needs no guess: the
         training part only chooses what makes the interval narrow."""
-        unseen = question.guess is None and (self.training is None or not question.in_training)
-        if unseen:
+        no_guess = question.guess is None and (self.training is None or not question.in_training)
+        if no_guess:
             bounded = math.isfinite(question.low + question.high)
             question = replace(question, guess=(question.low + question.high) / 2 if bounded else 0.0)
         return self._expected(question, nats).reading
 
-    def _public(self, question: Question, nats: float) -> Public:
+    def _public(self, question: Question, nats: float) -> PublicFacts:
         """The public facts about a question at so many nats."""
         tail_of = None if self.model is None else partial(tail_of_bounded_mean, self.model)
-        return Public(
+        return PublicFacts(
             nats,
             self.rows,
             self.training,
@@ -406,12 +411,15 @@ class CodeStrategy:
         clipping = clipping_of(question, self.training) if question.clips else None
         return PreparedCode(question, account, expected.reading, alphabet, self.error, clipping)
 
-    def _spent(self, account: Account, question: Question) -> BudgetSpent:
+    def _refusal(self, account: Account, question: Question) -> BudgetSpent:
         """Explain the refusal: either too much was spent, or the question could never have been answered."""
         left = self.capacity.left(account) if self.capacity else None
-        best = self._best(question, account)
+        best = self._best_if_too_wide(question, account)
         if best is not None:
-            reason = f": {self._short(best)}. Promise a wider error, bring more rows, or ask in larger units."
+            reason = (
+                f": {self._too_few_rows(best)}. Promise a wider error, bring more rows, or ask in larger "
+                "units."
+            )
         else:
             reason = (
                 f" cannot be answered within the promised ±{self.error:g} any more: {account.spent:.3g} nats "
@@ -420,15 +428,15 @@ class CodeStrategy:
             )
         return BudgetSpent(f"{question.text}{reason}", asked=0.0, spent=account.spent, left=left)
 
-    def _best(self, question: Question, account: Account) -> float | None:
-        """The half-width of the very first answer, if even that would break the promise; else None."""
-        fresh = Account(account.failure, weights=account.weights)
-        expected = expect(question, self._public(question, fresh.nats()))
-        if self._nearby(question, fresh, expected) is not None:
+    def _best_if_too_wide(self, question: Question, account: Account) -> float | None:
+        """The half-width of this answer if it was the first of the account. None if it keeps the promise."""
+        unused = Account(account.failure, weights=account.weights)
+        expected = expect(question, self._public(question, unused.nats()))
+        if self._nearby(question, unused, expected) is not None:
             return None
-        return self._on_grid(question, fresh, expected, (self.error or 1.0) / 1000).half_width_near_guess()
+        return self._on_grid(question, unused, expected, (self.error or 1.0) / 1000).half_width_near_guess()
 
-    def _short(self, best: float) -> str:
+    def _too_few_rows(self, best: float) -> str:
         return (
             f"{self.rows:,} protected rows cannot give ±{self.error:g}; the best here is about "
             f"±{float(f'{best:.2g}'):,g}"
@@ -436,8 +444,8 @@ class CodeStrategy:
 
 
 def _near(grid: Grid) -> Iterable[float]:
-    """Places around the guess, with the place that is nearest to the middle of the range. Intervals are
-    widest there."""
+    """Places around the guess. One of them is the nearest to the middle of the range, where intervals are
+    widest."""
     around = tuple(grid.middle(cell) for cell in (-2, 0, 2))
     if not math.isfinite(grid.low + grid.high):
         return around
@@ -445,8 +453,8 @@ def _near(grid: Grid) -> Iterable[float]:
 
 
 def _all_over(grid: Grid) -> Iterable[float]:
-    """Places all over the range. An interval is widest around the middle of the range, and no interval is
-    wider than those near one of these places."""
+    """Places all over the range: no interval is wider than those near one of these places. Intervals are
+    widest around the middle of the range."""
     if not math.isfinite(grid.low + grid.high):
         return _near(grid)
     middle = (grid.low + grid.high) / 2

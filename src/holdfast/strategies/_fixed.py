@@ -154,6 +154,7 @@ class PreparedSplit:
     number: int
 
     worst_price = 1.0
+    reading = None
 
     @property
     def plan(self) -> dict[str, Any]:

@@ -125,6 +125,8 @@ class PreparedNoise:
     theorem: str
     numbers: dict[str, Any]
 
+    reading = None
+
     @property
     def answers(self) -> int:
         """How many answers the question uses up."""

@@ -15,7 +15,7 @@ from holdfast.answers import Left, Preview
 from holdfast.coding import Account, Learned, Weights, training_share
 from holdfast.dependence import Dependence, Independent
 from holdfast.errors import InvalidArgument
-from holdfast.readings import Part, Question
+from holdfast.readings import Part, Question, Reading
 
 STRATEGIES = (
     "code",
@@ -49,6 +49,10 @@ class Prepared(Protocol):
         """The question."""
 
     @property
+    def reading(self) -> Reading | None:
+        """What is read; None if it is not one of the readings of :mod:`holdfast.readings`."""
+
+    @property
     def worst_price(self) -> float:
         """The highest price of any outcome, in nats: it is reserved before reading."""
 
@@ -66,12 +70,8 @@ class Prepared(Protocol):
         """The outcome if the rows cannot be read after all."""
 
 
-class Strategy(Protocol):
-    """How questions are answered on one dataset."""
-
-    @property
-    def theorem(self) -> str:
-        """The theorem that certificates name."""
+class Preparing(Protocol):
+    """What is needed of a strategy to ask questions. The rules of a board have this and nothing more."""
 
     @property
     def failure_closes(self) -> bool:
@@ -79,12 +79,30 @@ class Strategy(Protocol):
         price."""
 
     @property
-    def unit(self) -> str:
-        """What the account counts, in words for people: "nats" or "answers"."""
-
-    @property
     def book_unit(self) -> str:
         """What the book counts the prices of questions in: "nats" or "answers"."""
+
+    @property
+    def joins(self) -> bool:
+        """Whether single questions of several people that wait can share scans and writes."""
+
+    def look(self, questions: Sequence[Question]) -> None:
+        """Look at the free rows for what preparing these questions needs of them."""
+
+    def prepare(self, question: Question, account: Account) -> Prepared:
+        """Decide everything about a question without reading the protected rows, or refuse it."""
+
+
+class Strategy(Preparing, Protocol):
+    """How questions are answered on one dataset."""
+
+    @property
+    def theorem(self) -> str:
+        """The theorem that certificates name."""
+
+    @property
+    def unit(self) -> str:
+        """What the account counts, in words for people: "nats" or "answers"."""
 
     def spent(self, account: Account) -> float:
         """What was spent so far, in ``unit``."""
@@ -96,16 +114,6 @@ class Strategy(Protocol):
     def together(self) -> bool:
         """Whether questions that are fixed in advance are answered as a batch, in which nobody pays for the
         others. Otherwise they are answered one by one."""
-
-    @property
-    def joins(self) -> bool:
-        """Whether single questions of several people that wait can share scans and writes."""
-
-    def look(self, questions: Sequence[Question]) -> None:
-        """Look at the free rows for what preparing these questions needs of them."""
-
-    def prepare(self, question: Question, account: Account) -> Prepared:
-        """Decide everything about a question without reading the protected rows, or refuse it."""
 
     def left(self, account: Account) -> Left:
         """What is left, in ``unit`` and in words."""
@@ -124,8 +132,8 @@ def choose_strategy(
     "agreed-code" needs the number of ``surprises`` as well."""
     rows = setup.protected.rows.count
     if (surprises is None) == (name == "agreed-code"):
-        wanted = "given: strategy 'agreed-code' counts them" if surprises is None else "left out"
-        raise InvalidArgument("surprises", f"{wanted} (strategy is {name!r})", surprises, of="Guard")
+        expected = "given: strategy 'agreed-code' counts them" if surprises is None else "left out"
+        raise InvalidArgument("surprises", f"{expected} (strategy is {name!r})", surprises, of="Guard")
     if name == "code":
         if queries is not None:
             raise InvalidArgument("queries", "left out: strategy 'code' fixes no number", queries, of="Guard")
@@ -160,8 +168,8 @@ def choose_strategy(
 class Setup:
     """Both parts of the rows, the model of the protected ones (None: independent), and what was agreed.
 
-    ``bias`` is all that is charged to the confidence before the first question. ``besides`` has,
-    by name, the parts of it that are not for the split."""
+    ``bias`` is the probability of failure that is charged before the first question. A part of it is for
+    splitting the rows. ``besides`` has the other parts by name."""
 
     protected: Part
     training: Part | None

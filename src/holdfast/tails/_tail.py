@@ -18,6 +18,7 @@ import numpy as np
 from holdfast import checks, rounding, search
 from holdfast.errors import InvalidArgument
 from holdfast.records import Record
+from holdfast.typing import BoundForm
 
 LN2 = math.log(2.0)
 _ROOT2 = math.sqrt(2.0)
@@ -337,7 +338,7 @@ class Custom(Tail):
         return math.inf if radius is None else radius
 
 
-def uniform_convergence(*, vc: int, n: int, deviation: float, method: str = "sharp") -> float:
+def uniform_convergence(*, vc: int, n: int, deviation: float, method: BoundForm = "sharp") -> float:
     """How likely it is that the share of some event of a class of VC dimension ``vc`` is off by ``deviation``
     or more.
 
@@ -366,7 +367,7 @@ def uniform_convergence(*, vc: int, n: int, deviation: float, method: str = "sha
     return 1.0 if exponent + slip >= 0.0 else rounding.probability(math.exp(exponent + slip))
 
 
-def uniform_convergence_rows(*, vc: int, deviation: float, beta: float, method: str = "sharp") -> int:
+def uniform_convergence_rows(*, vc: int, deviation: float, beta: float, method: BoundForm = "sharp") -> int:
     """The fewest rows for which :func:`uniform_convergence` is at most ``beta``.
 
     Guarantee: as :func:`uniform_convergence`, for this many rows and more.

@@ -94,12 +94,12 @@ class CodeAnswerer:
         self.cell = 0.0
 
     def __call__(self, question: AttackQuestion) -> AttackAnswer:
-        guess, seen = question.guess, 0
+        guess, training_count = question.guess, 0
         if self._training is not None:
-            seen = _count(question, self._training)
-            guess = seen / len(self._training) if guess is None else guess
+            training_count = _count(question, self._training)
+            guess = training_count / len(self._training) if guess is None else guess
         guess = 0.5 if guess is None else guess
-        share = CountedShare(protected=_count(question, self._rows), training=seen, guess=guess)
+        share = CountedShare(protected=_count(question, self._rows), training=training_count, guess=guess)
         interval, output = self._guard.ask(share)
         self.cell = self._guard.cell
         return AttackAnswer(min(1.0, max(0.0, guess + output.cell * self.cell)), interval.low, interval.high)
@@ -209,8 +209,8 @@ class CountedGuard:
         batch = self.account.for_batch(len(questions))
         answers = []
         for question in questions:
-            now = replace(batch, experience=self.account.experience, learned=self.account.learned)
-            prepared, output = self.reveal(question, now)
+            account = replace(batch, experience=self.account.experience, learned=self.account.learned)
+            prepared, output = self.reveal(question, account)
             answers.append((prepared.interval(output), output))
         return answers
 
@@ -219,7 +219,7 @@ class CountedGuard:
 
         ``account`` is what it is answered from, if that is not the account as it is now.
         """
-        prepared = self._strategy.prepare(question, self.account if account is None else account)
+        prepared = self._strategy.prepare_code(question, self.account if account is None else account)
         output = prepared.reading.output(self._protected, prepared.grid)
         charged = _charged(self.account, prepared, output)
         self.account = charged if self.charges else replace(charged, micro_nats=0, exact=0.0)

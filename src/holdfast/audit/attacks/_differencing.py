@@ -39,7 +39,7 @@ def differencing_attack(answer: Answerer, rows: Rows, *, targets: int) -> Attack
     Reference: Dwork and Roth 2014, section 1.1.
 
     Args:
-        answer: Answers one question.
+        answer: A function that answers one question; see :mod:`holdfast.audit.attacks`.
 
     >>> import numpy as np
     >>> from holdfast.audit.attacks import naive
@@ -99,7 +99,7 @@ def fingerprint_attack(answer: Answerer, *, columns: int, inside: Rows, outside:
     Reference: SIS 5.1; Dwork, Smith, Steinke, Ullman and Vadhan 2015.
 
     Args:
-        answer: Answers one question.
+        answer: A function that answers one question; see :mod:`holdfast.audit.attacks`.
 
     >>> import numpy as np
     >>> from holdfast.audit.attacks import fair_signs, naive
@@ -112,18 +112,22 @@ def fingerprint_attack(answer: Answerer, *, columns: int, inside: Rows, outside:
     of = "fingerprint_attack"
     columns = checks.whole(columns, "columns", of=of)
     inside, outside = np.asarray(inside), np.asarray(outside)
-    for name, given in (("inside", inside), ("outside", outside)):
-        if given.ndim != 2 or len(given) == 0 or given.shape[1] < columns:
-            raise InvalidArgument(name, f"rows of at least {columns} columns", given, of=of)
+    for name, rows in (("inside", inside), ("outside", outside)):
+        if rows.ndim != 2 or len(rows) == 0 or rows.shape[1] < columns:
+            raise InvalidArgument(name, f"rows of at least {columns} columns", rows, of=of)
 
     def moves(transcript: Transcript) -> dict[str, Any]:
         means = [
             transcript.ask(
                 AttackQuestion(
-                    partial(_positive, j), 0.5, None, f"column {j}", partial(_positive_condition, j)
+                    partial(_positive, column),
+                    0.5,
+                    None,
+                    f"column {column}",
+                    partial(_positive_condition, column),
                 )
             )
-            for j in range(columns)
+            for column in range(columns)
         ]
         weights = 2 * np.array(means) - 1
         weights[0] += 1e-9  # answers of exactly one half could add up to nothing

@@ -79,7 +79,10 @@ class Attack(Record):
     @property
     def error(self) -> float:
         """The largest distance of an answer from its truth."""
-        return max((abs(a - t) for a, t in zip(self.answers, self.truths, strict=True)), default=0.0)
+        return max(
+            (abs(answer - truth) for answer, truth in zip(self.answers, self.truths, strict=True)),
+            default=0.0,
+        )
 
     @property
     def missed(self) -> int:

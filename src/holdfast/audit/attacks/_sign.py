@@ -131,7 +131,7 @@ def _majority(votes: Sequence[str], signs: Sequence[int]) -> str:
     """
     weighted = [(vote, sign) for vote, sign in zip(votes, signs, strict=True)]
     weighted += weighted[:1] if len(weighted) % 2 == 0 else []
-    agreeing, opposing = ([vote for vote, sign in weighted if sign == wanted] for wanted in (1, -1))
+    agreeing, opposing = ([vote for vote, sign in weighted if sign == side] for side in (1, -1))
     threshold = (len(agreeing) - len(opposing)) / 2
     return f"({total(agreeing)}) - ({total(opposing)}) > {threshold!r}"
 

@@ -51,7 +51,7 @@ def linear_classifier_attack(answer: Answerer, train: Rows, *, kept: int, reach:
     Reference: Dwork, Feldman, Hardt, Pitassi, Reingold and Roth 2015.
 
     Args:
-        answer: Answers one question.
+        answer: A function that answers one question; see :mod:`holdfast.audit.attacks`.
 
     >>> import numpy as np
     >>> from holdfast.audit.attacks import naive
@@ -76,7 +76,7 @@ def linear_classifier_attack(answer: Answerer, train: Rows, *, kept: int, reach:
         return partial(agrees_condition, column) if binary else None
 
     def moves(transcript: Transcript) -> dict[str, Any]:
-        seen = np.clip(train[:, :-1] * train[:, -1:], -reach, reach).mean(axis=0)
+        in_training = np.clip(train[:, :-1] * train[:, -1:], -reach, reach).mean(axis=0)
         answers = np.array(
             [
                 transcript.ask(
@@ -84,14 +84,16 @@ def linear_classifier_attack(answer: Answerer, train: Rows, *, kept: int, reach:
                         partial(_product, j, reach), 0.5, name=f"column {j}", condition=condition(j)
                     )
                 )
-                for j in range(len(seen))
+                for j in range(len(in_training))
             ]
         )
         answers = reach * (2 * answers - 1)
-        good = np.flatnonzero((seen * answers > 0) & (np.abs(seen) >= least) & (np.abs(answers) >= least))
-        chosen = good[np.argsort(-np.abs(seen[good]), kind="stable")][:kept]
+        agreeing = np.flatnonzero(
+            (in_training * answers > 0) & (np.abs(in_training) >= least) & (np.abs(answers) >= least)
+        )
+        chosen = agreeing[np.argsort(-np.abs(in_training[agreeing]), kind="stable")][:kept]
         # The training part's first choice decides where signs add up to nothing.
-        signs = np.sign(seen[chosen]) * np.where(np.arange(len(chosen)) == 0, 1 + 1e-9, 1.0)
+        signs = np.sign(in_training[chosen]) * np.where(np.arange(len(chosen)) == 0, 1 + 1e-9, 1.0)
         right = AttackQuestion(
             partial(_right, chosen, signs), 0.5, None, "classifier", partial(_right_condition, chosen, signs)
         )
@@ -137,7 +139,7 @@ def vote_attack(answer: Answerer, *, columns: int, rows: int | None = None) -> A
     Reference: Rogers, Roth, Smith, Srebro, Thakkar and Woodworth 2020.
 
     Args:
-        answer: Answers one question.
+        answer: A function that answers one question; see :mod:`holdfast.audit.attacks`.
 
     >>> import numpy as np
     >>> from holdfast.audit.attacks import naive
@@ -160,7 +162,7 @@ def averaging_attack(answer: Answerer, *, columns: int, repeats: int, rows: int 
     Reference: Dinur and Nissim 2003, for answers that are asked again.
 
     Args:
-        answer: Answers one question.
+        answer: A function that answers one question; see :mod:`holdfast.audit.attacks`.
         columns: How many columns are asked about.
         rows: How many rows the attacker thinks there are. Without it no guess is given.
 
@@ -183,7 +185,9 @@ def _voted(name: str, answer: Answerer, columns: Any, rows: Any, repeats: Any, *
     def moves(transcript: Transcript) -> dict[str, Any]:
         weights = np.empty(columns)
         for column in range(columns):
-            share = float(np.mean([_once(transcript, column, i, rows) for i in range(repeats)]))
+            share = float(
+                np.mean([_once(transcript, column, repetition, rows) for repetition in range(repeats)])
+            )
             share = min(1 - _SURE, max(_SURE, share))
             weights[column] = math.log(share / (1 - share)) or _SURE
         weights[0] += _TIE
@@ -272,17 +276,17 @@ def ladder_boosting_attack(
 
     def moves(transcript: Transcript) -> dict[str, Any]:
         nonlocal standing
-        votes, kept = np.zeros(rows, dtype=np.int64), 0
+        votes, kept_count = np.zeros(rows, dtype=np.int64), 0
         for _ in range(rounds):
             prediction = rng.integers(0, 2, rows)
             value = transcript.hear(submit(prediction), 0.5)
             if value > (0.5 if rule == "scores" else standing):
                 votes += 2 * prediction - 1
-                kept += 1
+                kept_count += 1
             standing = max(standing, value)
         majority = np.where(votes == 0, rng.integers(0, 2, rows), votes > 0).astype(np.int64)
         transcript.hear(submit(majority), 0.5)
-        return {"kept": kept}
+        return {"kept": kept_count}
 
     return carried_out("boosting", None, moves)
 
@@ -312,7 +316,7 @@ def chain_attack(answer: Answerer, *, bits: int, rows: float | None = None) -> A
     Reference: ``docs/theory/dependence.md``, "The tail of a mean" for the tail that withstands it.
 
     Args:
-        answer: Answers one question.
+        answer: A function that answers one question; see :mod:`holdfast.audit.attacks`.
 
     >>> import numpy as np
     >>> from holdfast.audit.attacks import naive
