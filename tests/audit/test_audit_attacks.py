@@ -255,16 +255,20 @@ def test_a_refusal_ends_the_attack(rng):
 def test_arguments_are_checked(rng):
     rows = fair_signs(rng, 20, 5)
     answer = naive(rows)
-    for call in (
-        lambda: attacks.vote_attack(answer, columns=0),
-        lambda: attacks.averaging_attack(answer, columns=4, repeats=math.nan),
-        lambda: attacks.linear_classifier_attack(answer, rows[:, :1], kept=1),
-        lambda: attacks.linear_classifier_attack(answer, rows * 2, kept=1),
-        lambda: attacks.differencing_attack(answer, rows, targets=1),
-        lambda: attacks.fingerprint_attack(answer, columns=6, inside=rows, outside=rows),
-        lambda: attacks.chain_attack(answer, bits=13),
-        lambda: attacks.ladder_boosting_attack(lambda said: 0.5, rows=5, rounds=5, rng=rng, rule="best"),
-        lambda: CodeAnswerer(rows)(AttackQuestion(lambda rows: np.full(len(rows), 0.5), 0.5)),
+    for argument, call in (
+        ("columns", lambda: attacks.vote_attack(answer, columns=0)),
+        ("repeats", lambda: attacks.averaging_attack(answer, columns=4, repeats=math.nan)),
+        ("train", lambda: attacks.linear_classifier_attack(answer, rows[:, :1], kept=1)),
+        ("train", lambda: attacks.linear_classifier_attack(answer, rows * 2, kept=1)),
+        ("rows", lambda: attacks.differencing_attack(answer, rows, targets=1)),
+        ("inside", lambda: attacks.fingerprint_attack(answer, columns=6, inside=rows, outside=rows)),
+        ("bits", lambda: attacks.chain_attack(answer, bits=13)),
+        (
+            "rule",
+            lambda: attacks.ladder_boosting_attack(lambda _: 0.5, rows=5, rounds=5, rng=rng, rule="best"),
+        ),
+        ("question", lambda: CodeAnswerer(rows)(AttackQuestion(lambda rows: np.full(len(rows), 0.5), 0.5))),
     ):
-        with pytest.raises(InvalidArgument):
+        with pytest.raises(InvalidArgument) as refused:
             call()
+        assert refused.value.argument == argument

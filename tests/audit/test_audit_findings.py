@@ -68,22 +68,22 @@ def test_confidence_of_all_is_a_union_bound():
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("argument", "text"),
     [
-        "",
-        "[]",
-        "{}",
-        '{"format": "another"}',
-        '{"format": "holdfast audit report 1"}',
-        '{"format": "holdfast audit report 1", "findings": [{"kind": "x"}]}',
-        '{"format": "holdfast audit report 1", "findings": [5]}',
+        ("path", ""),
+        ("path", "[]"),
+        ("path", "{}"),
+        ("path", '{"format": "another"}'),
+        ("findings", '{"format": "holdfast audit report 1"}'),
+        ("finding", '{"format": "holdfast audit report 1", "findings": [{"kind": "x"}]}'),
+        ("finding", '{"format": "holdfast audit report 1", "findings": [5]}'),
     ],
 )
-def test_a_file_that_is_not_a_report_is_refused(text, tmp_path):
+def test_a_file_that_is_not_a_report_is_refused(argument, text, tmp_path):
     (tmp_path / "report.json").write_text(text)
-    with pytest.raises(InvalidArgument):
+    with pytest.raises(InvalidArgument, match=f"'{argument}' argument of Report"):
         Report.load(tmp_path / "report.json")
-    with pytest.raises(InvalidArgument):
+    with pytest.raises(InvalidArgument, match="No such file"):
         Report.load(tmp_path / "nowhere.json")
 
 

@@ -527,8 +527,9 @@ def test_bad_boards_are_refused(labels):
     with pytest.raises(NotEnoughRows):
         Board(labels.iloc[:3], target="y")
     for wrong in ({"metric": "auc"}, {"sealed": 1.0}, {"step": 0}, {"start": 2}, {"confidence": 1}):
-        with pytest.raises(InvalidArgument):
+        with pytest.raises(InvalidArgument) as refused:
             Board(labels, target="y", **wrong)
+        assert refused.value.argument in wrong
 
 
 def test_only_the_type_of_the_labels_decides_whether_probabilities_are_refused(labels):

@@ -304,7 +304,7 @@ class EngineContract:
             fits = [re.fullmatch(_as_regex(pattern), text, re.DOTALL) is not None for text in WRITTEN]
             quoted, word = pattern.replace("'", "''"), "not like" if negated else "like"
             found = self.ask(rows, f"share(s {word} '{quoted}', nulls = false)")
-            assert found.total == sum(one != negated for one in fits), pattern
+            assert found.total == sum(fit != negated for fit in fits), pattern
 
     @pytest.mark.parametrize("share", [0.25, pytest.param(1, marks=pytest.mark.slow)])
     def test_random_questions_have_the_answers_of_rows_in_memory(

@@ -333,28 +333,29 @@ def test_a_state_that_is_never_entered_again_counts_where_it_is_possible():
 
 
 @pytest.mark.parametrize(
-    "bad",
+    ("argument", "bad"),
     [
-        lambda: coupling_bdp(-0.1, 0.5),
-        lambda: coupling_bdp(math.nan, 0.5),
-        lambda: coupling_bdp(0.1, 0.0),
-        lambda: coupling_bdp(0.1, 1.1),
-        lambda: coupling_bdp(0.1, 0.5, n=0),
-        lambda: coupling_bdp(0.1, -0.1, n=3),
-        lambda: spectral_dp(0.0, 0.5, 0.2),
-        lambda: spectral_dp(0.1, 0.0, 0.2),
-        lambda: spectral_dp(0.1, 1.1, 0.2),
-        lambda: spectral_dp(0.1, 0.5, 0.0),
-        lambda: spectral_dp(0.1, 0.5, 0.2, c=1 / 6),
-        lambda: spectral_dp(0.1, 0.5, 0.2, c=0.0),
-        lambda: spectral_dp(0.1, 0.5, 0.2, c=math.nan),
-        lambda: CHAIN.bayesian_dp(DP(0.1, 1e-6)),
-        lambda: CHAIN.bayesian_dp(0.1),
-        lambda: CHAIN.required_dp(DP(0.1)),
-        lambda: CHAIN.bayesian_dp(DP(0.1), "quilted"),
-        lambda: CHAIN.required_dp(BayesianDP(0.1), None),
+        ("epsilon", lambda: coupling_bdp(-0.1, 0.5)),
+        ("epsilon", lambda: coupling_bdp(math.nan, 0.5)),
+        ("cross_ratio", lambda: coupling_bdp(0.1, 0.0)),
+        ("cross_ratio", lambda: coupling_bdp(0.1, 1.1)),
+        ("n", lambda: coupling_bdp(0.1, 0.5, n=0)),
+        ("cross_ratio", lambda: coupling_bdp(0.1, -0.1, n=3)),
+        ("epsilon", lambda: spectral_dp(0.0, 0.5, 0.2)),
+        ("gap", lambda: spectral_dp(0.1, 0.0, 0.2)),
+        ("gap", lambda: spectral_dp(0.1, 1.1, 0.2)),
+        ("least", lambda: spectral_dp(0.1, 0.5, 0.0)),
+        ("c", lambda: spectral_dp(0.1, 0.5, 0.2, c=1 / 6)),
+        ("c", lambda: spectral_dp(0.1, 0.5, 0.2, c=0.0)),
+        ("c", lambda: spectral_dp(0.1, 0.5, 0.2, c=math.nan)),
+        ("dp", lambda: CHAIN.bayesian_dp(DP(0.1, 1e-6))),
+        ("dp", lambda: CHAIN.bayesian_dp(0.1)),
+        ("bdp", lambda: CHAIN.required_dp(DP(0.1))),
+        ("method", lambda: CHAIN.bayesian_dp(DP(0.1), "quilted")),
+        ("method", lambda: CHAIN.required_dp(BayesianDP(0.1), None)),
     ],
 )
-def test_bad_arguments_are_refused(bad):
-    with pytest.raises(InvalidArgument):
+def test_bad_arguments_are_refused(argument, bad):
+    with pytest.raises(InvalidArgument) as refused:
         bad()
+    assert refused.value.argument == argument

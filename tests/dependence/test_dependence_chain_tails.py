@@ -251,18 +251,19 @@ def test_the_mean_that_is_meant_is_one_of_two(target):
 
 
 @pytest.mark.parametrize(
-    "bad",
+    ("argument", "bad"),
     [
-        lambda: beta_mixing_tail([0.1, 0.2], 10, 0, 1),
-        lambda: beta_mixing_tail([math.nan], 10, 0, 1),
-        lambda: beta_mixing_tail([0.1], 1, 0, 1),
-        lambda: beta_mixing_tail([0.1], 10, 1, 1),
-        lambda: MarkovChain(STICKY, 10).mean_tail(0, math.inf),
-        lambda: MarkovChain(STICKY, 10).difference_tail([0.1] * 9),
-        lambda: MarkovChain(STICKY, 10).difference_tail([0.0] * 10),
-        lambda: MarkovChain(STICKY, 10).mean_tail_report(0, 1, nu=0.0),
+        ("beta", lambda: beta_mixing_tail([0.1, 0.2], 10, 0, 1)),
+        ("beta[0]", lambda: beta_mixing_tail([math.nan], 10, 0, 1)),
+        ("n", lambda: beta_mixing_tail([0.1], 1, 0, 1)),
+        ("hi", lambda: beta_mixing_tail([0.1], 10, 1, 1)),
+        ("hi", lambda: MarkovChain(STICKY, 10).mean_tail(0, math.inf)),
+        ("differences", lambda: MarkovChain(STICKY, 10).difference_tail([0.1] * 9)),
+        ("differences", lambda: MarkovChain(STICKY, 10).difference_tail([0.0] * 10)),
+        ("nu", lambda: MarkovChain(STICKY, 10).mean_tail_report(0, 1, nu=0.0)),
     ],
 )
-def test_bad_arguments_are_refused(bad):
-    with pytest.raises(InvalidArgument):
+def test_bad_arguments_are_refused(argument, bad):
+    with pytest.raises(InvalidArgument) as refused:
         bad()
+    assert refused.value.argument == argument

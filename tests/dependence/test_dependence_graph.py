@@ -192,29 +192,30 @@ def test_every_way_to_write_a_graph_gives_the_same_graph():
 
 
 @pytest.mark.parametrize(
-    "bad",
+    ("argument", "bad"),
     [
-        lambda: DependencyGraph([(0, 1)]),
-        lambda: DependencyGraph([(0, 5)], n=5),
-        lambda: DependencyGraph([(-1, 2)], n=5),
-        lambda: DependencyGraph([(0, 1, 2)], n=5),
-        lambda: DependencyGraph([(0.5, 1.0)], n=5),
-        lambda: DependencyGraph([(0, 1), (2,)], n=5),
-        lambda: DependencyGraph("ab", n=5),
-        lambda: DependencyGraph(None),
-        lambda: DependencyGraph({"a": ["b"], "b": []}),
-        lambda: DependencyGraph({0: [1]}),
-        lambda: DependencyGraph(np.eye(3), n=4),
-        lambda: DependencyGraph(np.full((2, 2), math.nan)),
-        lambda: DependencyGraph(csr_matrix(np.ones((2, 3)))),
-        lambda: DependencyGraph(np.zeros((0, 0))),
-        lambda: DependencyGraph([], n=0),
-        lambda: DependencyGraph(Nodes(["x", "y"], [], call=False)),
+        ("graph", lambda: DependencyGraph([(0, 1)])),
+        ("graph", lambda: DependencyGraph([(0, 5)], n=5)),
+        ("graph", lambda: DependencyGraph([(-1, 2)], n=5)),
+        ("graph", lambda: DependencyGraph([(0, 1, 2)], n=5)),
+        ("graph", lambda: DependencyGraph([(0.5, 1.0)], n=5)),
+        ("graph", lambda: DependencyGraph([(0, 1), (2,)], n=5)),
+        ("graph", lambda: DependencyGraph("ab", n=5)),
+        ("graph", lambda: DependencyGraph(None)),
+        ("graph", lambda: DependencyGraph({"a": ["b"], "b": []})),
+        ("graph", lambda: DependencyGraph({0: [1]})),
+        ("graph", lambda: DependencyGraph(np.eye(3), n=4)),
+        ("graph", lambda: DependencyGraph(np.full((2, 2), math.nan))),
+        ("graph", lambda: DependencyGraph(csr_matrix(np.ones((2, 3))))),
+        ("graph", lambda: DependencyGraph(np.zeros((0, 0)))),
+        ("n", lambda: DependencyGraph([], n=0)),
+        ("graph", lambda: DependencyGraph(Nodes(["x", "y"], [], call=False))),
     ],
 )
-def test_edges_that_do_not_fit_the_rows_are_refused(bad):
-    with pytest.raises(InvalidArgument):
+def test_edges_that_do_not_fit_the_rows_are_refused(argument, bad):
+    with pytest.raises(InvalidArgument) as refused:
         bad()
+    assert refused.value.argument == argument
 
 
 def clique_and_rest(clique, rest):

@@ -161,27 +161,28 @@ def test_too_large_an_enumeration_is_said_before_it_starts():
 
 
 @pytest.mark.parametrize(
-    "bad",
+    ("argument", "bad"),
     [
-        lambda: CHAIN.leakage(np.full((2, 2, 2, 2), 0.5)),
-        lambda: CHAIN.leakage(np.full((2, 2, 2, 2, 2), 0.6)),
-        lambda: CHAIN.leakage(np.full((2, 2, 2, 2, 1), math.nan)),
-        lambda: CHAIN.leakage(np.broadcast_to([1.5, -0.5], (2, 2, 2, 2, 2))),
-        lambda: CHAIN.leakage({(0, 0, 0, 0): [1.0]}),
-        lambda: CHAIN.leakage("laplace"),
-        lambda: CHAIN.leakage(LaplaceAnswer(lambda rows: math.inf, 1.0)),
-        lambda: CHAIN.leakage(LaplaceAnswer(lambda rows: "many", 1.0)),
-        lambda: CHAIN.leakage(LaplaceAnswer(np.zeros((2, 2)), 1.0)),
-        lambda: CHAIN.leakage(ExponentialChoice(lambda rows: 1.0, 1.0)),
-        lambda: LaplaceAnswer(sum, 0.0),
-        lambda: LaplaceAnswer(sum, math.nan),
-        lambda: ExponentialChoice(sum, -1.0),
-        lambda: ExponentialChoice(sum, 1.0, 0.0),
-        lambda: Independent(2).leakage(np.full((2, 2, 2, 2), 0.5)),
-        lambda: Independent(2).leakage(LaplaceAnswer(sum, 1.0)),
-        lambda: Clusters([1, 1]).leakage(None),
+        ("mechanism", lambda: CHAIN.leakage(np.full((2, 2, 2, 2), 0.5))),
+        ("mechanism", lambda: CHAIN.leakage(np.full((2, 2, 2, 2, 2), 0.6))),
+        ("mechanism", lambda: CHAIN.leakage(np.full((2, 2, 2, 2, 1), math.nan))),
+        ("mechanism", lambda: CHAIN.leakage(np.broadcast_to([1.5, -0.5], (2, 2, 2, 2, 2)))),
+        ("mechanism", lambda: CHAIN.leakage({(0, 0, 0, 0): [1.0]})),
+        ("mechanism", lambda: CHAIN.leakage("laplace")),
+        ("statistic", lambda: CHAIN.leakage(LaplaceAnswer(lambda rows: math.inf, 1.0))),
+        ("statistic", lambda: CHAIN.leakage(LaplaceAnswer(lambda rows: "many", 1.0))),
+        ("statistic", lambda: CHAIN.leakage(LaplaceAnswer(np.zeros((2, 2)), 1.0))),
+        ("scores", lambda: CHAIN.leakage(ExponentialChoice(lambda rows: 1.0, 1.0))),
+        ("scale", lambda: LaplaceAnswer(sum, 0.0)),
+        ("scale", lambda: LaplaceAnswer(sum, math.nan)),
+        ("epsilon", lambda: ExponentialChoice(sum, -1.0)),
+        ("sensitivity", lambda: ExponentialChoice(sum, 1.0, 0.0)),
+        ("mechanism", lambda: Independent(2).leakage(np.full((2, 2, 2, 2), 0.5))),
+        ("mechanism", lambda: Independent(2).leakage(LaplaceAnswer(sum, 1.0))),
+        ("mechanism", lambda: Clusters([1, 1]).leakage(None)),
     ],
 )
-def test_bad_mechanisms_are_refused(bad):
-    with pytest.raises(InvalidArgument):
+def test_bad_mechanisms_are_refused(argument, bad):
+    with pytest.raises(InvalidArgument) as refused:
         bad()
+    assert refused.value.argument == argument

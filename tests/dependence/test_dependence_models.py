@@ -158,33 +158,34 @@ def test_a_matrix_that_is_not_a_covariance_is_refused(covariance):
 
 
 @pytest.mark.parametrize(
-    "bad",
+    ("argument", "bad"),
     [
-        lambda: Independent(0),
-        lambda: Independent(math.nan),
-        lambda: Clusters([]),
-        lambda: Clusters([2, 0]),
-        lambda: Clusters([True, 2]),
-        lambda: Clusters([2, np.True_]),
-        lambda: Clusters(np.array([True, True])),
-        lambda: Clusters(5),
-        lambda: Clusters("22"),
-        lambda: MDependent(10, -1),
-        lambda: MDependent(0, 1),
-        lambda: Independent(5).mean_tail(1, 1),
-        lambda: Independent(5).mean_tail(0, math.nan),
-        lambda: Independent(5).mean_tail(-1.7e308, 1.7e308),
-        lambda: Clusters([2]).mean_tail("a", 1),
-        lambda: Clusters([2]).difference_tail([1]),
-        lambda: Independent(2).difference_tail(0.0),
-        lambda: Independent(2).difference_tail([math.inf, 1]),
-        lambda: GaussianRows(np.eye(2)).linear_tail([0, 0]),
-        lambda: GaussianRows(np.eye(2)).linear_tail([1]),
+        ("n", lambda: Independent(0)),
+        ("n", lambda: Independent(math.nan)),
+        ("sizes", lambda: Clusters([])),
+        ("sizes[1]", lambda: Clusters([2, 0])),
+        ("sizes[0]", lambda: Clusters([True, 2])),
+        ("sizes[1]", lambda: Clusters([2, np.True_])),
+        ("sizes[0]", lambda: Clusters(np.array([True, True]))),
+        ("sizes", lambda: Clusters(5)),
+        ("sizes", lambda: Clusters("22")),
+        ("m", lambda: MDependent(10, -1)),
+        ("n", lambda: MDependent(0, 1)),
+        ("hi", lambda: Independent(5).mean_tail(1, 1)),
+        ("hi", lambda: Independent(5).mean_tail(0, math.nan)),
+        ("hi", lambda: Independent(5).mean_tail(-1.7e308, 1.7e308)),
+        ("lo", lambda: Clusters([2]).mean_tail("a", 1)),
+        ("differences", lambda: Clusters([2]).difference_tail([1])),
+        ("differences", lambda: Independent(2).difference_tail(0.0)),
+        ("differences[0]", lambda: Independent(2).difference_tail([math.inf, 1])),
+        ("weights", lambda: GaussianRows(np.eye(2)).linear_tail([0, 0])),
+        ("weights", lambda: GaussianRows(np.eye(2)).linear_tail([1])),
     ],
 )
-def test_bad_arguments_are_refused(bad):
-    with pytest.raises(InvalidArgument):
+def test_bad_arguments_are_refused(argument, bad):
+    with pytest.raises(InvalidArgument) as refused:
         bad()
+    assert refused.value.argument == argument
 
 
 @pytest.mark.parametrize(

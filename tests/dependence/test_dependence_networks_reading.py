@@ -198,33 +198,34 @@ NET = BayesianNetwork(ALARM)
 
 
 @pytest.mark.parametrize(
-    "bad",
+    ("argument", "bad"),
     [
-        lambda: NET.blanket("thief"),
-        lambda: NET.blanket(["burglar"]),
-        lambda: NET.quilts(0),
-        lambda: NET.max_influence("thief", "alarm"),
-        lambda: NET.max_influence(["alarm"], "alarm"),
-        lambda: NET.max_influence(["quake"], "alarm", given=["quake"]),
-        lambda: NET.max_influence(["quake", "quake"], "alarm"),
-        lambda: NET.max_influence(["quake"], "alarm", given=3),
-        lambda: NET.quilt_influence("alarm"),
-        lambda: NET.bayesian_dp(0.1),
-        lambda: NET.bayesian_dp(DP(0.1, 1e-9)),
-        lambda: NET.bayesian_dp(DP(0.1), "spectral"),
-        lambda: NET.bayesian_dp(DP(0.1), "coupling"),
-        lambda: NET.required_dp(DP(0.1)),
-        lambda: NET.required_dp(BayesianDP(0.1), None),
-        lambda: NET.mean_tail(1, 0),
-        lambda: NET.difference_tail([1.0]),
-        lambda: BayesianNetwork(ALARM, nodes=["alarm"]),
-        lambda: BayesianNetwork(ALARM, nodes="abc"),
-        lambda: BayesianNetwork(ALARM, nodes=["alarm", "alarm", "quake"]),
+        ("i", lambda: NET.blanket("thief")),
+        ("i", lambda: NET.blanket(["burglar"])),
+        ("i", lambda: NET.quilts(0)),
+        ("targets", lambda: NET.max_influence("thief", "alarm")),
+        ("targets", lambda: NET.max_influence(["alarm"], "alarm")),
+        ("targets", lambda: NET.max_influence(["quake"], "alarm", given=["quake"])),
+        ("targets", lambda: NET.max_influence(["quake", "quake"], "alarm")),
+        ("given", lambda: NET.max_influence(["quake"], "alarm", given=3)),
+        ("quilt", lambda: NET.quilt_influence("alarm")),
+        ("dp", lambda: NET.bayesian_dp(0.1)),
+        ("dp", lambda: NET.bayesian_dp(DP(0.1, 1e-9))),
+        ("method", lambda: NET.bayesian_dp(DP(0.1), "spectral")),
+        ("method", lambda: NET.bayesian_dp(DP(0.1), "coupling")),
+        ("bdp", lambda: NET.required_dp(DP(0.1))),
+        ("method", lambda: NET.required_dp(BayesianDP(0.1), None)),
+        ("hi", lambda: NET.mean_tail(1, 0)),
+        ("differences", lambda: NET.difference_tail([1.0])),
+        ("nodes", lambda: BayesianNetwork(ALARM, nodes=["alarm"])),
+        ("nodes", lambda: BayesianNetwork(ALARM, nodes="abc")),
+        ("nodes", lambda: BayesianNetwork(ALARM, nodes=["alarm", "alarm", "quake"])),
     ],
 )
-def test_bad_arguments_are_refused(bad):
-    with pytest.raises(InvalidArgument):
+def test_bad_arguments_are_refused(argument, bad):
+    with pytest.raises(InvalidArgument) as refused:
         bad()
+    assert refused.value.argument == argument
 
 
 def grid(side):

@@ -438,19 +438,20 @@ def test_chains_and_networks_call_a_row_i(model):
 
 def test_bad_rows_and_quilts_are_refused():
     chain = MarkovChain([[0.8, 0.2], [0.3, 0.7]], 10)
-    for bad in (
-        lambda: chain.blanket(10),
-        lambda: chain.blanket(-1),
-        lambda: chain.quilts("a"),
-        lambda: chain.max_influence([3], 3),
-        lambda: chain.max_influence([2], 3, given=[2]),
-        lambda: chain.max_influence([2, 2], 3),
-        lambda: chain.max_influence([11], 3),
-        lambda: chain.quilt_influence((1, 2)),
-        lambda: chain.bayesian_dp(DP(0.1), "quilts"),
+    for argument, bad in (
+        ("i", lambda: chain.blanket(10)),
+        ("i", lambda: chain.blanket(-1)),
+        ("i", lambda: chain.quilts("a")),
+        ("targets", lambda: chain.max_influence([3], 3)),
+        ("targets", lambda: chain.max_influence([2], 3, given=[2])),
+        ("targets", lambda: chain.max_influence([2, 2], 3)),
+        ("targets", lambda: chain.max_influence([11], 3)),
+        ("quilt", lambda: chain.quilt_influence((1, 2))),
+        ("method", lambda: chain.bayesian_dp(DP(0.1), "quilts")),
     ):
-        with pytest.raises(InvalidArgument):
+        with pytest.raises(InvalidArgument) as refused:
             bad()
+        assert refused.value.argument == argument
     with pytest.raises(InvalidArgument, match="Got 25005000 instead"):
         MarkovChain([[0.8, 0.2], [0.3, 0.7]], 10_000).quilts(5000)
     assert chain.max_influence([], 3) == 0

@@ -242,7 +242,7 @@ def test_strategies_that_count_answers_answer_as_one_by_one(table, strategy, que
     """Users cannot choose the noise. Here it is zero, so that both ways can be compared."""
     monkeypatch.setattr(Noise, "add", lambda self, value: value)
     unwanted = ("where", "quantile", "skip") if strategy.endswith("code") else ("quantile",)
-    questions = [one for one in QUESTIONS if not any(word in one for word in unwanted)]
+    questions = [question for question in QUESTIONS if not any(word in question for word in unwanted)]
     options = {"surprises": 4} if strategy == "agreed-code" else {}
     guard = compare(lambda: Guard(table, strategy=strategy, queries=queries, **options), questions)
     assert not any("batch" in event.body for event in events_of(guard))
@@ -338,7 +338,7 @@ def test_a_refusal_comes_before_anything_is_charged(table, written):
 @pytest.mark.parametrize("error", [0.2, 0.06, 0.01])
 def test_a_batch_keeps_a_promised_error_or_is_refused(table, error):
     guard = Guard(table, error=error)
-    questions = [one for one in QUESTIONS if "quantile" not in one]
+    questions = [question for question in QUESTIONS if "quantile" not in question]
     try:
         answers = guard.ask_all(questions)
     except BudgetSpent as refused:
@@ -669,7 +669,7 @@ def test_what_another_process_settled_meanwhile_is_not_built_on(
 def test_a_signed_book_with_batches_verifies_and_every_answer_has_its_receipt(table, tmp_path):
     key = SigningKey.generate()
     guard = Guard(table, ledger=Book(tmp_path / "book", key=key), error=0.5)
-    answers = guard.ask_all([one for one in QUESTIONS if "guess" not in one])
+    answers = guard.ask_all([question for question in QUESTIONS if "guess" not in question])
     export(guard._book, tmp_path / "export")
     receipts = [answer.receipt for answer in answers]
     found = verify(tmp_path / "export", key.public, receipts=receipts)

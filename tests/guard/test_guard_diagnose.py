@@ -287,9 +287,9 @@ def test_every_kind_of_column_is_looked_at():
     )
     guard = Guard(rows)
     diagnosis = guard.diagnose()
-    assert [one.name for one in diagnosis.neighbours] == list(rows)[:-1]
-    assert [one.name for one in diagnosis.neighbours if one.is_time] == ["when", "on"]
-    assert [one.name for one in diagnosis.neighbours if one.is_sorted] == ["when", "on"]
+    assert [neighbour.name for neighbour in diagnosis.neighbours] == list(rows)[:-1]
+    assert [neighbour.name for neighbour in diagnosis.neighbours if neighbour.is_time] == ["when", "on"]
+    assert [neighbour.name for neighbour in diagnosis.neighbours if neighbour.is_sorted] == ["when", "on"]
     assert diagnosis.sentences[0].startswith("The table is sorted by 'when' and 'on'.")
     assert diagnosis.sentences[1:] == (NOTHING,)
     for question in (

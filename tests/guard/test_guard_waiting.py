@@ -348,7 +348,7 @@ def test_a_foreign_question_before_the_reservations_is_paid_for_by_all_of_them(p
     monkeypatch.setattr(Session, "reserve", meanwhile)
     answers = all_at_once(guard, FEW)
     numbers = [answer.certificate.numbers for answer in (*once, *answers)]
-    assert sorted(one["question"] for one in numbers) == list(range(1, len(FEW) + 2))
+    assert sorted(promise["question"] for promise in numbers) == list(range(1, len(FEW) + 2))
     paid = 0.0
     for answer in sorted((*once, *answers), key=lambda one: one.certificate.numbers["question"]):
         assert answer.certificate.numbers["nats spent before"] >= paid - 2e-6
@@ -624,9 +624,9 @@ def test_a_question_of_a_dead_batch_that_somebody_asks_while_others_wait_keeps_i
     guard = Guard(table(), ledger=path)
     answers = all_at_once(guard, [FEW[1], FEW[5], FEW[6], FEW[2]])
     numbers = [answer.certificate.numbers for answer in answers]
-    assert [one.get("asked together") for one in numbers] == [4, None, None, 4]
-    assert [one["question"] for one in numbers if "asked together" in one] == [1, 1]
-    assert sorted(one["question"] for one in numbers if "asked together" not in one) == [5, 6]
+    assert [promise.get("asked together") for promise in numbers] == [4, None, None, 4]
+    assert [promise["question"] for promise in numbers if "asked together" in promise] == [1, 1]
+    assert sorted(promise["question"] for promise in numbers if "asked together" not in promise) == [5, 6]
     guard.ask_all(FEW[:4])
     assert guard.balance.open == {}
     for closed in (guard, dead):

@@ -204,7 +204,7 @@ def test_a_small_training_part_does_not_show_that_no_row_passes(rng):
     table = {"x": rng.random(4_000), "kind": np.arange(4_000) % 2}
     guard = Guard(table, train={"x": rng.random(50), "kind": np.zeros(50, dtype=int)})
     answer = guard.share("x > 0.5", where="kind = 1")
-    assert any(one.startswith("None of 50 training rows") for one in answer.notes)
+    assert any(note.startswith("None of 50 training rows") for note in answer.notes)
     assert answer.low < 0.5 < answer.high
 
 

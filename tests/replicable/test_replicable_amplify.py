@@ -250,5 +250,6 @@ def test_sizes():
 )
 def test_bad_arguments(change):
     arguments = {"algorithm": _rounded_mean, "rho": 0.1, "target": 0.05, "rows": 10, **change}
-    with pytest.raises(InvalidArgument):
+    with pytest.raises(InvalidArgument) as refused:
         amplify(arguments.pop("algorithm"), **arguments)
+    assert refused.value.argument in change

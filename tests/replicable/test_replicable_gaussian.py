@@ -217,5 +217,6 @@ def test_too_few_rows_and_best_effort(rng):
     ],
 )
 def test_bad_arguments(x, change):
-    with pytest.raises(InvalidArgument):
+    with pytest.raises(InvalidArgument) as refused:
         gaussian_mean(x, **{"tape": Tape("t"), "best_effort": True, **PROMISE, **change})
+    assert refused.value.argument in (change or "x")

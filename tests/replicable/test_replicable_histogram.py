@@ -241,21 +241,22 @@ def test_too_few_rows_and_best_effort():
 
 
 @pytest.mark.parametrize(
-    ("items", "categories", "change"),
+    ("argument", "items", "categories", "change"),
     [
-        (["a", "c"], ["a", "b"], {}),
-        (None, ["a", "b"], {}),
-        ([["a"], ["b"]], ["a", "b"], {}),
-        ([math.nan], [0.0, 1.0], {}),
-        (["a", "b"], ["a"], {}),
-        (["a", "b"], ["a", "a"], {}),
-        (["a", "b"], 5.5, {}),
-        (["a", "b"], ["a", "b"], {"accuracy": math.nan}),
-        (["a", "b"], ["a", "b"], {"rho": 0.0}),
-        (["a", "b"], ["a", "b"], {"beta": 1.0}),
-        (["a", "b"], ["a", "b"], {"tape": "study-7"}),
+        ("items", ["a", "c"], ["a", "b"], {}),
+        ("items", None, ["a", "b"], {}),
+        ("items", [["a"], ["b"]], ["a", "b"], {}),
+        ("items", [math.nan], [0.0, 1.0], {}),
+        ("categories", ["a", "b"], ["a"], {}),
+        ("categories", ["a", "b"], ["a", "a"], {}),
+        ("categories", ["a", "b"], 5.5, {}),
+        ("accuracy", ["a", "b"], ["a", "b"], {"accuracy": math.nan}),
+        ("rho", ["a", "b"], ["a", "b"], {"rho": 0.0}),
+        ("beta", ["a", "b"], ["a", "b"], {"beta": 1.0}),
+        ("tape", ["a", "b"], ["a", "b"], {"tape": "study-7"}),
     ],
 )
-def test_bad_arguments(items, categories, change):
-    with pytest.raises(InvalidArgument):
+def test_bad_arguments(argument, items, categories, change):
+    with pytest.raises(InvalidArgument) as refused:
         histogram(items, categories, **{"tape": Tape("t"), "best_effort": True, **PROMISE, **change})
+    assert refused.value.argument == argument

@@ -141,23 +141,24 @@ def test_too_few_rows_and_best_effort(rng):
 
 
 @pytest.mark.parametrize(
-    ("change", "mean", "covariance"),
+    ("argument", "change", "mean", "covariance"),
     [
-        ({}, [0.0], np.eye(2)),
-        ({}, [0.0, math.nan], np.eye(2)),
-        ({}, [0.0, 0.0], np.eye(3)),
-        ({}, [0.0, 0.0], [[1.0, 0.5], [0.2, 1.0]]),
-        ({}, [0.0, 0.0], [[1.0, 2.0], [2.0, 1.0]]),
-        ({"distance": 0.0}, [0.0, 0.0], np.eye(2)),
-        ({"rho": 0.0}, [0.0, 0.0], np.eye(2)),
-        ({"beta": math.nan}, [0.0, 0.0], np.eye(2)),
-        ({"tape": "t"}, [0.0, 0.0], np.eye(2)),
+        ("mean", {}, [0.0], np.eye(2)),
+        ("mean", {}, [0.0, math.nan], np.eye(2)),
+        ("covariance", {}, [0.0, 0.0], np.eye(3)),
+        ("covariance", {}, [0.0, 0.0], [[1.0, 0.5], [0.2, 1.0]]),
+        ("covariance", {}, [0.0, 0.0], [[1.0, 2.0], [2.0, 1.0]]),
+        ("distance", {"distance": 0.0}, [0.0, 0.0], np.eye(2)),
+        ("rho", {"rho": 0.0}, [0.0, 0.0], np.eye(2)),
+        ("beta", {"beta": math.nan}, [0.0, 0.0], np.eye(2)),
+        ("tape", {"tape": "t"}, [0.0, 0.0], np.eye(2)),
     ],
 )
-def test_bad_arguments(change, mean, covariance):
+def test_bad_arguments(argument, change, mean, covariance):
     arguments = {"distance": 0.5, "rho": 0.1, "tape": Tape("t"), "best_effort": True, **change}
-    with pytest.raises(InvalidArgument):
+    with pytest.raises(InvalidArgument) as refused:
         identity_test(np.eye(2), mean, covariance, **arguments)
+    assert refused.value.argument == argument
 
 
 def test_measured_mismatch_is_near_the_bound_in_the_middle(rng):

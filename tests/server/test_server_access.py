@@ -272,8 +272,9 @@ def test_tokens_are_not_in_the_files(service, tmp_path):
 )
 def test_bad_tokens_are_not_given(tmp_path, wrong):
     tokens = Tokens(tmp_path / "tokens")
-    with pytest.raises(InvalidArgument):
+    with pytest.raises(InvalidArgument) as refused:
         tokens.issue(**{"name": "ann", "role": "analyst", **wrong})
+    assert refused.value.argument == ("dataset" if wrong == {"role": "submitter"} else list(wrong)[-1])
     assert tokens.all() == []
     tokens.close()
 

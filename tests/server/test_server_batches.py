@@ -27,7 +27,10 @@ QUESTIONS = [
 
 
 def batch(caller, questions, dataset="other", **more):
-    sent = [{"query": one} if isinstance(one, str) else {"query": one[0], "key": one[1]} for one in questions]
+    sent = [
+        {"query": question} if isinstance(question, str) else {"query": question[0], "key": question[1]}
+        for question in questions
+    ]
     return caller("POST", f"/datasets/{dataset}/batches", {"questions": sent, **more})
 
 
@@ -52,7 +55,7 @@ def test_a_batch_is_that_of_the_guard_and_nobody_pays_for_the_others(service, ow
     assert spent(owner, "together") == guard.spent > 0
     if error is None:
         alone = [ann.ask(question, "alone").json() for question in QUESTIONS]
-        width = sum(one["answer"]["high"] - one["answer"]["low"] for one in outcomes)
+        width = sum(outcome["answer"]["high"] - outcome["answer"]["low"] for outcome in outcomes)
         assert width < sum(one["high"] - one["low"] for one in alone)
     balance = service.datasets.get("together").guard._session.balance
     assert balance.people == {"red/ann": round(spent(owner, "together") * 1e6)}
@@ -91,11 +94,11 @@ def test_a_share_that_is_used_up_refuses_one_question_and_not_the_others(service
     )
     bob = person("analyst", "bob", team="red")
     outcomes = batch(bob, asked, "shared").json()["outcomes"]
-    assert [next(iter(one)) for one in outcomes] == ["answer", "answer", "problem", "answer"]
+    assert [next(iter(outcome)) for outcome in outcomes] == ["answer", "answer", "problem", "answer"]
     problem = outcomes[2]["problem"]
     assert (problem["status"], problem["type"]) == (403, "urn:holdfast:budget-spent")
     assert problem["asked"] > problem["left"] > 0
-    paid = sum(one["answer"]["cost"] for one in outcomes if "answer" in one)
+    paid = sum(outcome["answer"]["cost"] for outcome in outcomes if "answer" in outcome)
     assert spent(owner, "shared") == pytest.approx(paid, abs=1e-9)
     assert paid < share
     stopped = batch(eve, [asked[2], "share(x > 0.7)"], "shared", stop=True).json()["outcomes"]
@@ -108,7 +111,7 @@ def test_a_rate_counts_every_question_of_a_batch(service, person):
     caller = person("analyst", "fast")
     asked = [f"share(x > 0.{digit})" for digit in range(1, 8)]
     outcomes = batch(caller, asked, "slow").json()["outcomes"]
-    assert ["problem" in one for one in outcomes] == [False] * 5 + [True] * 2
+    assert ["problem" in outcome for outcome in outcomes] == [False] * 5 + [True] * 2
     assert outcomes[5]["problem"]["status"] == 429
     assert 0 < outcomes[5]["problem"]["wait"] <= 60
     again = batch(caller, asked[:5], "slow").json()["outcomes"]  # What is known is free of rates.
@@ -125,7 +128,11 @@ def test_a_batch_that_is_sent_again_is_answered_and_charged_once(person, owner):
     )
     other = batch(ann, [("share(x > 0.77)", "key0"), ("share(x > 0.78)", "new"), ("share(x > 0.79)", "new")])
     outcomes = other.json()["outcomes"]
-    assert [one["problem"]["status"] if "problem" in one else 200 for one in outcomes] == [422, 200, 422]
+    assert [outcome["problem"]["status"] if "problem" in outcome else 200 for outcome in outcomes] == [
+        422,
+        200,
+        422,
+    ]
     assert outcomes[2]["problem"]["asked"] == 0
     assert spent(owner) == pytest.approx(paid + outcomes[1]["answer"]["cost"], abs=1e-9)
 

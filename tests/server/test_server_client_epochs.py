@@ -56,7 +56,7 @@ def test_an_owner_opens_an_epoch_and_everyone_asks_the_new_rows(house, tmp_path,
     later = owner.next_epoch("1.parquet", together=0.9)
     assert len(sent) == 3
     assert len(set(sent)) == 1
-    assert [one["epoch"] for one in owner.epochs] == [1, 2]
+    assert [epoch["epoch"] for epoch in owner.epochs] == [1, 2]
     assert later.dataset == "t@2"
     assert (later.epoch.number, later.spent, len(later.train)) == (2, 0, 1000)
     new = owner.share("x > 0.5", guess=0.2)  # The name alone is the newest epoch.

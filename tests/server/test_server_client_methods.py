@@ -67,7 +67,11 @@ def test_a_client_has_every_method_of_a_guard_with_its_arguments():
             continue
         of_client = getattr(Client, name)
         if callable(of_guard) and name != "next_epoch":  # Rows are named to a service, and not handed over.
-            wanted = [one for one in inspect.signature(of_guard).parameters if one not in ("asker", "name")]
+            wanted = [
+                parameter
+                for parameter in inspect.signature(of_guard).parameters
+                if parameter not in ("asker", "name")
+            ]
             assert set(wanted) <= set(inspect.signature(of_client).parameters), name
 
 

@@ -40,12 +40,12 @@ def looked_at(home, folder):
     """How many epochs a new start has; what their books say must be one story."""
     service = Service(home)
     epochs = service.datasets.epochs("t")
-    paths = [folder / f"{one.guard.epoch.number}.jsonl" for one in epochs]
+    paths = [folder / f"{epoch.guard.epoch.number}.jsonl" for epoch in epochs]
     for one, path in zip(epochs, paths, strict=True):
         export(one.book, path)
     found = verify_epochs(paths, service.key.public)
     assert all(one.whole for one in found), found
-    assert [one.guard.epoch.number for one in epochs] == [*range(1, len(epochs) + 1)]
+    assert [epoch.guard.epoch.number for epoch in epochs] == [*range(1, len(epochs) + 1)]
     assert epochs[0].guard.spent > 0  # What was spent stays spent.
     for before, after in pairwise(epochs):
         assert before.book.about(EpochLink.OPENED, "act").body["book"] == after.book.identity

@@ -329,7 +329,7 @@ def test_confidences_of_all_epochs_add_up(grow, owner):
     grow(confidence=0.97)
     grow(together=0.9)
     epochs = described(owner)["epochs"]
-    assert [one["confidence"] for one in epochs[:2]] == [0.95, 0.97]
+    assert [epoch["confidence"] for epoch in epochs[:2]] == [0.95, 0.97]
     assert epochs[2]["confidence"] == pytest.approx(1 - 0.02 / 4)
     assert epochs[2]["together"] == pytest.approx(0.915)
     assert described(owner)["epoch"]["together"] == epochs[2]["together"] <= 0.915

@@ -51,7 +51,7 @@ def test_a_report_is_the_guards_own_and_ends_the_account(tmp_path, owner, analys
     guard.ask("share(age > 50)")
     expected = guard.report(QUESTIONS)
     assert [(one["value"], one["low"], one["high"]) for one in told.json()["answers"]] == [
-        (one.value, one.low, one.high) for one in expected.answers
+        (answer.value, answer.low, answer.high) for answer in expected.answers
     ]
     assert analyst("GET", "/datasets/people/report").json() == told.json()
     assert report(owner, "people").json() == told.json()

@@ -191,10 +191,10 @@ def test_good_coins_are_found_however_narrow_their_window(rho):
     coins = [Replicability(rho).good_coins(float(nu)) for nu in shares]
     private = explain(Replicability(rho), DP, epsilon=1.0, delta=1e-6)
     assert private.result == DP(1.0, 1e-6)
-    assert private.factor <= min(private_plan(1.0, 1e-6, coins=one).runs for one in coins)
+    assert private.factor <= min(private_plan(1.0, 1e-6, coins=coin).runs for coin in coins)
     perfect = explain(Replicability(rho), "sample", epsilon=1.0, delta=0.01)
     assert perfect.result == perfect_plan(1.0, 0.01).guarantee
-    assert perfect.factor <= 1.005 * min(perfect_plan(1.0, 0.01, coins=one).runs for one in coins)
+    assert perfect.factor <= 1.005 * min(perfect_plan(1.0, 0.01, coins=coin).runs for coin in coins)
 
 
 @pytest.mark.parametrize("rho", [1e-6, 0.01, 0.1, 0.3, 0.6, 0.9])

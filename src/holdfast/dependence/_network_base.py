@@ -421,7 +421,7 @@ def _in_row_order(named: Sequence[Hashable], nodes: Any, *, of: str) -> tuple[An
         if all(isinstance(node, int) for node in named) and set(named) == set(range(len(named))):
             return tuple(range(len(named)))
         return tuple(named)
-    given = node_list(nodes, "one with its rows", nodes, of=of)
+    given = node_list(nodes, "the rows", nodes, of=of, argument="nodes")
     if len(given) != len(named) or set(given) != set(named):
         raise InvalidArgument("nodes", f"the model's {len(named)} nodes, each once", nodes, of=of)
     return given
@@ -553,11 +553,13 @@ def refuse_model(expected: str, got: object, *, of: str) -> NoReturn:
     raise InvalidArgument("model", expected, got, of=of)
 
 
-def node_list(nodes: object, what: str, model: object, *, of: str) -> tuple[Any, ...]:
+def node_list(
+    nodes: object, what: str, model: object, *, of: str, argument: str = "model"
+) -> tuple[Any, ...]:
     """A list of nodes; a text is not one, however many letters it has."""
     listed = None if isinstance(nodes, (str, bytes)) or not np.iterable(nodes) else tuple(nodes)
     if listed is None or not all(isinstance(node, Hashable) for node in listed):
-        refuse_model(f"{what} as a list of nodes", model, of=of)
+        raise InvalidArgument(argument, f"{what} as a list of nodes", model, of=of)
     return listed
 
 
