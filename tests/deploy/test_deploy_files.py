@@ -156,7 +156,7 @@ def test_every_container_is_somebody_has_a_check_and_time_to_stop(compose):
 
 
 def test_no_log_grows_until_the_disk_is_full(compose):
-    """Docker keeps everything that a container ever wrote, unless it is told otherwise."""
+    """By default Docker keeps everything that a container ever wrote."""
     for name, service in compose["services"].items():
         options = service["logging"]["options"]
         assert service["logging"]["driver"] == "json-file", name
