@@ -3,6 +3,7 @@ file gives them."""
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import re
@@ -10,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
+from threading import Event
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -307,6 +309,73 @@ async def test_a_proxy_is_believed_by_its_secret_only(serving):
         assert (me["name"], me["role"]) == ("bob", "analyst")
         nobody = {**right, "X-Forwarded-Groups": ""}
         assert (await client.get("/v1/me", headers=nobody)).status_code == 401
+
+
+@pytest.mark.anyio
+async def test_what_a_browser_behind_a_proxy_changes_needs_the_page(serving):
+    """Another site can make a browser send a form, and the proxy adds who its person is."""
+    service, transport = serving
+    headers = {
+        "X-Forwarded-User": "kim",
+        "X-Forwarded-Groups": "keepers",
+        "X-Holdfast-Proxy": PROXY_SECRET,
+    }
+    async with httpx.AsyncClient(transport=transport, base_url=URL, headers=headers) as client:
+        path = "/v1/datasets/other/archive"
+        for browser in ({"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "none"}):
+            refused = await client.post(path, data={"a": "b"}, headers=browser)
+            assert refused.status_code == 403, browser
+        assert service.datasets.states.of("other") is None
+        assert (await client.get("/v1/me", headers={"Origin": "https://evil.example"})).status_code == 200
+        page = {"Origin": URL, "X-Holdfast": "page"}
+        assert (await client.post(path, headers=page)).status_code == 200
+        # A program is no browser.
+        assert (await client.post("/v1/datasets/other/unarchive")).status_code == 200
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("header", ["X-Forwarded-User", "X-Forwarded-Groups"])
+async def test_a_header_that_came_twice_is_not_believed(serving, header):
+    """A proxy that appends its header to one of the client's would let the client say who it is."""
+    _, transport = serving
+    headers = [
+        (header, "keepers"),
+        ("X-Forwarded-User", "bob"),
+        ("X-Forwarded-Groups", "analysts"),
+        ("X-Holdfast-Proxy", PROXY_SECRET),
+    ]
+    async with httpx.AsyncClient(transport=transport, base_url=URL) as client:
+        reply = await client.get("/v1/me", headers=headers)
+    assert reply.status_code == 401
+    assert "twice" in reply.json()["detail"]
+
+
+@pytest.mark.anyio
+async def test_a_provider_that_hangs_keeps_nobody_waiting_but_those_who_sign_in(serving, monkeypatch):
+    """Each of them had a thread of the service, without a token, until there were none left."""
+    service, transport = serving
+    token, _ = service.tokens.issue("ann", role="analyst")
+    over, asked = Event(), []
+
+    def hanging(address):
+        asked.append(address)
+        over.wait(30)
+        raise httpx.ConnectTimeout("away")
+
+    monkeypatch.setattr(service.sign_in.provider, "_get", hanging)
+    async with httpx.AsyncClient(transport=transport, base_url=URL) as client:
+        waiting = [asyncio.create_task(client.get("/v1/sign-in/start")) for _ in range(150)]
+        await asyncio.sleep(0.2)
+        headers = {"Authorization": f"Bearer {token}"}
+        try:
+            async with asyncio.timeout(10):
+                reply = await client.get("/v1/datasets/people", headers=headers)
+        finally:
+            over.set()
+        replies = await asyncio.gather(*waiting)
+    assert reply.status_code == 200
+    assert {reply.status_code for reply in replies} == {503}
+    assert len(asked) == 1  # The others do not wait for the same provider again.
 
 
 @pytest.mark.anyio

@@ -41,6 +41,8 @@ from typing import Any
 
 import httpx
 from authlib.integrations.httpx_client import OAuth2Client
+from authlib.oauth2.rfc6749.parameters import prepare_grant_uri
+from authlib.oauth2.rfc7636 import create_s256_code_challenge
 from itsdangerous import BadData, URLSafeTimedSerializer
 from joserfc import jwt
 from joserfc.errors import JoseError
@@ -53,9 +55,13 @@ from holdfast.registry._storage import Store
 
 _PROVIDER_SECONDS = 10.0
 _FACTS_SECONDS = 3_600.0  # how long the provider's addresses and keys are kept
+_AWAY_SECONDS = 5.0  # how long a provider that did not answer is not asked again
 _LEEWAY = 60
 # Only signatures by a key pair: anyone with a shared secret could sign as the provider.
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
+
+
+_NO_ANSWER = "The provider does not answer, or not as it should. Try again."
 
 
 class NoProvider(HoldfastError):
@@ -81,6 +87,7 @@ class Provider:
     def __post_init__(self) -> None:
         self._lock = Lock()
         self._facts: tuple[float, dict[str, Any], KeySet] | None = None
+        self._away_until = 0.0
 
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> Provider:
@@ -98,11 +105,19 @@ class Provider:
         return cls(issuer, str(table["client_id"]), secret, str(table.get("scopes", cls.scopes)))
 
     def address(self, back: str, *, state: str, nonce: str, verifier: str) -> str:
-        """Where to send a browser that wants to sign in."""
-        with self._client(back) as client:
-            address, _ = client.create_authorization_url(
-                self._known()[0]["authorization_endpoint"], state=state, nonce=nonce, code_verifier=verifier
-            )
+        """Where to send a browser that wants to sign in. It takes no client, whose certificates take 20 ms to
+        load: anybody may ask."""
+        address = prepare_grant_uri(
+            self._known()[0]["authorization_endpoint"],
+            self.client_id,
+            "code",
+            back,
+            self.scopes,
+            state,
+            nonce=nonce,
+            code_challenge=create_s256_code_challenge(verifier),
+            code_challenge_method="S256",
+        )
         return str(address)
 
     def claims(self, code: str, back: str, *, nonce: str, verifier: str) -> dict[str, Any]:
@@ -151,7 +166,6 @@ class Provider:
             self.secret,
             redirect_uri=back,
             scope=self.scopes,
-            code_challenge_method="S256",
             token_endpoint_auth_method="client_secret_basic" if self.secret else "none",
             timeout=_PROVIDER_SECONDS,
             follow_redirects=False,
@@ -161,6 +175,8 @@ class Provider:
         """The provider's addresses and keys."""
         with self._lock:
             if fresh or self._facts is None or time.monotonic() - self._facts[0] > _FACTS_SECONDS:
+                if time.monotonic() < self._away_until:  # Others waited for it already.
+                    raise NoProvider(_NO_ANSWER)
                 try:
                     facts = self._get(f"{self.issuer}/.well-known/openid-configuration")
                     if facts.get("issuer", "").rstrip("/") != self.issuer:
@@ -169,9 +185,8 @@ class Provider:
                         )
                     keys = KeySet.import_key_set(self._get(facts["jwks_uri"]))  # type: ignore[arg-type]
                 except (httpx.HTTPError, JoseError, ValueError, KeyError):
-                    raise NoProvider(
-                        "The provider does not answer, or not as it should. Try again."
-                    ) from None
+                    self._away_until = time.monotonic() + _AWAY_SECONDS
+                    raise NoProvider(_NO_ANSWER) from None
                 self._facts = time.monotonic(), facts, keys
             return self._facts[1], self._facts[2]
 
@@ -185,7 +200,7 @@ class Provider:
 COOKIE = "holdfast_session"
 STATE_COOKIE = "holdfast_sign_in"
 PAGE_HEADER = "x-holdfast"
-"""Requests of a session that change something carry it: no other site can make a browser send it."""
+"""Requests of a browser that change something carry it: no other site can make a browser send it."""
 
 _PROXY_HEADER = "x-holdfast-proxy"
 _STATE_SECONDS = 600
@@ -243,6 +258,9 @@ class Proxy:
         given = headers.get(_PROXY_HEADER, "")
         if not given or not hmac.compare_digest(given.encode(), self.secret.encode()):
             return None
+        names = [header for header, _ in headers.items() if header in (self.name, self.groups)]
+        if len(names) != len(set(names)):  # One is the proxy's, and one may be the client's.
+            raise Refused("A header that says who signs in came twice. The proxy must send each once.")
         name = headers.get(self.name, "")
         groups = [group.strip() for group in headers.get(self.groups, "").split(",")]
         return {"sub": name, "groups": [group for group in groups if group]} if name else None

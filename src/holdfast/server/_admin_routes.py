@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Annotated, Any
 
+from anyio import to_thread
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse, StreamingResponse
@@ -72,10 +73,10 @@ async def ways(service: TheService) -> dict[str, Any]:
 
 
 @router.get("/sign-in/start", include_in_schema=False)
-def start(service: TheService) -> Response:
+async def start(request: Request, service: TheService) -> Response:
     """Send the browser to the provider."""
     sign_in = _required(service)
-    address, kept = sign_in.begin()
+    address, kept = await to_thread.run_sync(sign_in.begin, limiter=request.app.state.sign_in_threads)
     reply = RedirectResponse(address, status_code=303)
     # The browser comes back from another site, which does not send a stricter cookie.
     reply.set_cookie(
@@ -91,10 +92,12 @@ def start(service: TheService) -> Response:
 
 
 @router.get("/sign-in/back", include_in_schema=False)
-def back(request: Request, service: TheService, state: _Text = "", code: _Text = "") -> Response:
+async def back(request: Request, service: TheService, state: _Text = "", code: _Text = "") -> Response:
     """Begin the session of a person who comes back from the provider."""
-    sign_in = _required(service)
-    session = sign_in.finish(request.cookies.get(STATE_COOKIE, ""), state, code)
+    sign_in, kept = _required(service), request.cookies.get(STATE_COOKIE, "")
+    session = await to_thread.run_sync(
+        sign_in.finish, kept, state, code, limiter=request.app.state.sign_in_threads
+    )
     reply = RedirectResponse("/", status_code=303)
     reply.delete_cookie(STATE_COOKIE, path="/v1/sign-in")
     reply.set_cookie(COOKIE, session, path="/", secure=sign_in.secure, httponly=True, samesite="strict")

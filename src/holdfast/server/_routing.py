@@ -40,6 +40,10 @@ from holdfast.registry import (
     rule_of,
 )
 
+_NEEDS_PAGE_HEADER = (
+    "A request of a browser without a token that changes something needs the header X-Holdfast."
+)
+
 # The admission puts the identified person here, so that no person is looked up twice.
 PERSON = "holdfast.person"
 
@@ -58,13 +62,17 @@ def _identified(service: Service, headers: Mapping[str, str], method: str) -> Pe
         return service.tokens.holder(secret)
     sign_in = service.sign_in
     if sign_in is not None:
+        changes = method not in ("GET", "HEAD") and headers.get(PAGE_HEADER) is None
         person = sign_in.forwarded(headers)
         if person is not None:
+            # The browser sends the proxy's cookie for every site. Programs say no origin.
+            if changes and (headers.get("origin") or headers.get("sec-fetch-site")):
+                raise Forbidden(_NEEDS_PAGE_HEADER)
             return person
         session = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
         if session is not None:
-            if method not in ("GET", "HEAD") and headers.get(PAGE_HEADER) is None:
-                raise Forbidden("A request of a session that changes something needs the header X-Holdfast.")
+            if changes:
+                raise Forbidden(_NEEDS_PAGE_HEADER)
             return sign_in.holder(session.value)
     raise Refused("Sign in with a token: Authorization: Bearer hf_…")
 
