@@ -349,7 +349,7 @@ def test_the_guide_names_the_limits_that_hold(owner):
     table = guide.partition("## Limits")[2].partition("\n## ")[0]
     query = create_app(None).openapi()["components"]["schemas"]["AskBody"]["properties"]["query"]
     assert f"| a question | {query['maxLength']:,} characters, " in table
-    words, depth = re.search(r"([\d,]+) words and signs, (\d+) deep \|", table).groups()
+    words, depth = re.search(r"([\d,]+) words and signs, nested (\d+) deep \|", table).groups()
     most, deep = int(words.replace(",", "")), int(depth)
     assert f"words and signs and at most {words} are read" in why_refused(("x+" * most)[: most + 1])
     assert "words and signs" not in why_refused(("x+" * most)[:most])
