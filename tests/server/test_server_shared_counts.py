@@ -319,3 +319,31 @@ def test_refused_questions_are_counted_whatever_refuses_them(service, refused):
     assert "previews and rejected requests" in replies[-1]["detail"]
     answered = [reply for reply in replies if "previews and rejected" not in reply.get("detail", "")]
     assert len(answered) <= {"batch": 3, "rate": 22}.get(refused, 21)  # Some come back meanwhile.
+
+
+@pytest.mark.parametrize("changed", ["revoked", "role"])
+def test_a_token_that_ends_while_the_body_arrives_has_ended(service, monkeypatch, changed):
+    """A body may take minutes to arrive, and was then worked on for a token that was revoked long ago."""
+    monkeypatch.setattr(_admission, "_TRUSTED_SECONDS", 0.0)
+    token, eve = service.tokens.issue("eve", role="analyst")
+    scope, receive = request_to(
+        "/v1/datasets/people/questions", token, b'{"query": ', b'"share(age > 40)"}', ends=True
+    )
+    statuses, first = [], True
+
+    async def slowly():
+        nonlocal first
+        if not first:
+            if changed == "revoked":
+                service.tokens.revoke(eve.identity)
+            else:
+                service.tokens.write(service.tokens.changed(eve.identity, role="auditor"))
+        first = False
+        return await receive()
+
+    async def send(message):
+        statuses.append(message.get("status"))
+
+    asyncio.run(asyncio.wait_for(create_app(service)(scope, slowly, send), 30))
+    assert statuses[0] == {"revoked": 401, "role": 403}[changed]
+    assert service.datasets.get("people").guard.spent == 0

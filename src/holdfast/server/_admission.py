@@ -35,7 +35,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.errors import HoldfastError
-from holdfast.registry import ROUTES, Person, Service, TooMany
+from holdfast.registry import ROUTES, Person, Refused, Service, TooMany
 from holdfast.server._observation import refusals_here
 from holdfast.server._routing import KNOWN, PERSON, identify, problem, problem_of
 from holdfast.server._short_way import AskedRoute, Gathering, PlainQuestion, plain_question
@@ -376,6 +376,8 @@ _LONG_READS = re.compile(
     r"|boards/[^/]+/(ids|submissions)|gates/[^/]+/(book|tasks|verdicts)|administration(/ledger)?)"
 )
 _PIECE = 256 * _KB
+# When the person of a request was identified, and how long that holds.
+_IDENTIFIED, _TRUSTED_SECONDS = "holdfast.identified", 1.0
 
 
 class _TooLarge(Exception):
@@ -429,7 +431,7 @@ class Admission:
             except KNOWN as error:
                 await problem_of(error, headers=_CLOSE)(scope, receive, send)
                 return
-            scope[PERSON] = person
+            scope[PERSON], scope[_IDENTIFIED] = person, asyncio.get_running_loop().time()
         most = largest_body(scope["method"], path) if person is not None else 0
         if (response := self._refused_by_length(headers, most)) is not None:
             await response(scope, receive, send)
@@ -508,6 +510,7 @@ class Admission:
                     self._free.require(person.account)
                     self._free.take(person.account, tokens)
                 async with self._turns.turn(place_of(scope["path"]), person.account) as end_turn:
+                    person = await self._still(scope, person)
                     if question is not None:
                         reply = await self._reply(question, person)
                         await reply(scope, receive, noted)
@@ -515,6 +518,9 @@ class Admission:
                         await self._app(scope, _replayed(body, receive), noted)
         except TooMany as refusal:
             await _too_many(refusal)(scope, receive, send)
+            return
+        except Refused as refusal:
+            await problem_of(refusal, headers=_CLOSE)(scope, receive, send)
             return
         except Busy as busy:
             status = 503
@@ -525,6 +531,13 @@ class Admission:
             self._free.take(person.account, tokens if free else -tokens)
         if refusals:
             self._free.take(person.account, refusals)
+
+    async def _still(self, scope: Scope, person: Person) -> Person:
+        """The person as they are now, if the body or the turn of their request took a while to come: a token
+        that was revoked meanwhile has ended."""
+        if asyncio.get_running_loop().time() - scope[_IDENTIFIED] > _TRUSTED_SECONDS:
+            person = scope[PERSON] = await identify(self._service, Headers(scope=scope), scope["method"])
+        return person
 
     def _one_of_few(self, person: Person, scope: Scope, body: bytes) -> AbstractAsyncContextManager[Any]:
         """Wait until few other long requests of this person run: they take long to parse, or have long
