@@ -22,6 +22,7 @@ from joserfc.jwk import RSAKey
 from holdfast.errors import HoldfastError, InvalidArgument
 from holdfast.registry import COOKIE, Refused, SignIn
 from holdfast.server import Service, create_app
+from waiting import wait_on_loop
 
 URL = "http://127.0.0.1:8344"
 PROXY_SECRET = "p" * 40
@@ -365,7 +366,7 @@ async def test_a_provider_that_hangs_keeps_nobody_waiting_but_those_who_sign_in(
     monkeypatch.setattr(service.sign_in.provider, "_get", hanging)
     async with httpx.AsyncClient(transport=transport, base_url=URL) as client:
         waiting = [asyncio.create_task(client.get("/v1/sign-in/start")) for _ in range(150)]
-        await asyncio.sleep(0.2)
+        await wait_on_loop(lambda: asked)
         headers = {"Authorization": f"Bearer {token}"}
         try:
             async with asyncio.timeout(10):
