@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pandas as pd
+import psutil
 import pytest
 from server_caller import Caller
 from starlette.testclient import TestClient
@@ -178,6 +179,17 @@ def test_archived_datasets_are_not_served_and_come_back(owner, person, service):
     assert owner("POST", "/datasets/people/unarchive").status_code == 409
     assert [line["act"] for line in dataset_acts(service)] == ["archive", "unarchive"]
     beside.close()
+
+
+def test_what_an_archived_dataset_had_open_is_closed(owner, service):
+    """Each time 20 MB, 25 threads and 2 files were kept: the owner of one dataset could end the service."""
+    process, counts = psutil.Process(), []
+    for _ in range(30):
+        assert owner("POST", "/datasets/other/archive").status_code == 200
+        assert owner("POST", "/datasets/other/unarchive").status_code == 200
+        assert owner.ask("share(x > 0.5)", dataset="other").status_code == 200
+        counts.append(process.num_fds())
+    assert counts[-1] < counts[0] + 30, counts
 
 
 def test_an_archived_dataset_needs_no_rows(owner, service):

@@ -9,6 +9,7 @@ from contextlib import ExitStack, asynccontextmanager
 from multiprocessing import get_context
 
 import pytest
+from starlette.testclient import TestClient
 
 from holdfast.registry import TooMany
 from holdfast.server import _admission, create_app
@@ -240,3 +241,109 @@ def test_a_person_has_few_long_requests_at_a_time(service):
 
     asyncio.run(asyncio.wait_for(everybody(), 30))
     assert most == {"ann": 2, "bob": 1}
+
+
+def read_by(admission, token, path, *, read):
+    """A GET whose reply is sent to a client that reads it after ``read``."""
+    headers = [(b"authorization", f"Bearer {token}".encode())]
+    scope = {"type": "http", "method": "GET", "path": path, "headers": headers, "query_string": b""}
+    parts = []
+
+    async def receive():
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message):
+        if message["type"] == "http.response.body":
+            parts.append(message["body"])
+            await read.wait()
+
+    return parts, admission(scope, receive, send)
+
+
+async def long_reply(scope, receive, send):
+    """An app with a reply of a megabyte."""
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"x" * 2**20})
+
+
+def test_a_reply_that_is_not_read_holds_no_turn_and_little_memory(service):
+    """Slow readers of a dataset's book had all of its turns, and the server kept every unread reply."""
+    tokens = [service.tokens.issue(f"eve{number}", role="auditor")[0] for number in range(20)]
+    owner, _ = service.tokens.issue("olga", role="owner")
+
+    async def everybody():
+        never, at_once = asyncio.Event(), asyncio.Event()
+        at_once.set()
+        admission = _admission.Admission(
+            long_reply, service=service, limits=Limits(), gathering=None, neighbours=None
+        )
+        slow = [
+            read_by(admission, token, "/v1/datasets/people/ledger", read=never)
+            for token in tokens * 5  # Five requests of each person.
+        ]
+        tasks = [asyncio.ensure_future(work) for _, work in slow]
+        # Others get their turn, and the whole reply.
+        parts, work = read_by(admission, owner, "/v1/datasets/people", read=at_once)
+        await asyncio.wait_for(work, 10)
+        assert b"".join(parts) == b"x" * 2**20
+        begun = [parts for parts, _ in slow if parts]
+        assert len(begun) == 2 * len(tokens)  # The other requests of these people wait.
+        assert max(len(part) for parts in begun for part in parts) <= 2**18
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    asyncio.run(everybody())
+
+
+@pytest.mark.parametrize("refused", ["share", "rate", "batch", "closed"])
+def test_refused_questions_are_counted_whatever_refuses_them(service, refused):
+    """A question beyond a share is prepared before it is refused. Only some kinds of refusal were counted."""
+    owner = service.tokens.issue("olga", role="owner")[1]
+    service.administration.change_terms(owner, "other", shares={"/zoe": 0.001})
+    service.administration.change_terms(owner, "people", rate=1)
+    token, _ = service.tokens.issue("zoe", role="analyst")
+    dataset, column = ("people", "age") if refused == "rate" else ("other", "x")
+    if refused == "closed":
+        service.datasets.get(dataset).guard.close_account()
+    replies = []
+    with TestClient(create_app(service, limits=Limits(free_per_minute=20))) as client:
+        for number in range(24):
+            question = {"query": f"share({column} > {(number + 1) / 100})"}
+            path, body = f"/v1/datasets/{dataset}/questions", question
+            if refused == "batch":
+                path, body = f"/v1/datasets/{dataset}/batches", {"questions": [question] * 10}
+            reply = client.post(path, json=body, headers={"Authorization": f"Bearer {token}"})
+            replies.append(reply.json())
+    assert replies[-1]["status"] == 429
+    assert "previews and rejected requests" in replies[-1]["detail"]
+    answered = [reply for reply in replies if "previews and rejected" not in reply.get("detail", "")]
+    assert len(answered) <= {"batch": 3, "rate": 22}.get(refused, 21)  # Some come back meanwhile.
+
+
+@pytest.mark.parametrize("changed", ["revoked", "role"])
+def test_a_token_that_ends_while_the_body_arrives_has_ended(service, monkeypatch, changed):
+    """A body may take minutes to arrive, and was then worked on for a token that was revoked long ago."""
+    monkeypatch.setattr(_admission, "_TRUSTED_SECONDS", 0.0)
+    token, eve = service.tokens.issue("eve", role="analyst")
+    scope, receive = request_to(
+        "/v1/datasets/people/questions", token, b'{"query": ', b'"share(age > 40)"}', ends=True
+    )
+    statuses, first = [], True
+
+    async def slowly():
+        nonlocal first
+        if not first:
+            if changed == "revoked":
+                service.tokens.revoke(eve.identity)
+            else:
+                service.tokens.write(service.tokens.changed(eve.identity, role="auditor"))
+        first = False
+        return await receive()
+
+    async def send(message):
+        statuses.append(message.get("status"))
+
+    asyncio.run(asyncio.wait_for(create_app(service)(scope, slowly, send), 30))
+    assert statuses[0] == {"revoked": 401, "role": 403}[changed]
+    assert service.datasets.get("people").guard.spent == 0

@@ -3,17 +3,17 @@ file gives them."""
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import re
 import shutil
 import subprocess
 import sys
-import threading
 import time
+from threading import Event
 from urllib.parse import parse_qs, urlsplit
 
-import anyio
 import httpx
 import pytest
 from joserfc import jwt
@@ -22,6 +22,7 @@ from joserfc.jwk import RSAKey
 from holdfast.errors import HoldfastError, InvalidArgument
 from holdfast.registry import COOKIE, Refused, SignIn
 from holdfast.server import Service, create_app
+from waiting import wait_on_loop
 
 URL = "http://127.0.0.1:8344"
 PROXY_SECRET = "p" * 40
@@ -203,38 +204,6 @@ class TestByProvider:
         browser.service.cookies.clear()
         assert (await browser.service.get("/v1/me", headers=headers)).json()["name"] == "ann"
 
-    async def test_a_provider_that_hangs_holds_up_nobody_else(self, serving, monkeypatch):
-        """Anybody may begin a sign-in. So a hundred of them leave the threads to those who ask."""
-        service, transport = serving
-        over, waited = threading.Event(), []
-
-        def hang(address):
-            waited.append(address)
-            over.wait(30)
-            raise httpx.ReadTimeout("no answer")
-
-        monkeypatch.setattr(service.sign_in.provider, "_get", hang)
-        monkeypatch.setattr("holdfast.registry._sign_in._AWAY_SECONDS", 600.0)
-        owner = service.tokens.issue("olga", role="owner")[0]
-        token = {"Authorization": f"Bearer {owner}"}
-        browser = Browser(transport)
-        async with anyio.create_task_group() as group:
-            replies = []
-
-            async def begin():
-                replies.append((await browser.service.get("/v1/sign-in/start")).status_code)
-
-            for _ in range(120):
-                group.start_soon(begin)
-            with anyio.move_on_after(20):
-                while not waited:
-                    await anyio.sleep(0.01)
-                listed = await browser.service.get("/v1/datasets", headers=token)
-            over.set()
-        assert listed.status_code == 200
-        assert replies == [503] * 120
-        assert len(waited) == 1  # The others get the refusal at once, and do not wait one after the other.
-
     async def test_signing_out_and_being_put_out(self, serving, provider):
         known(provider, "ann", groups=["analysts"])
         service, transport = serving
@@ -372,17 +341,70 @@ async def test_a_proxy_is_believed_by_its_secret_only(serving):
 
 
 @pytest.mark.anyio
-async def test_what_a_proxy_passes_on_needs_the_page_to_change_something(serving):
-    """A browser sends the proxy's cookies also when another site makes it post a form here."""
+async def test_what_a_browser_behind_a_proxy_changes_needs_the_page(serving):
+    """Another site can make a browser send a form, and the proxy adds who its person is."""
     service, transport = serving
-    said = {"X-Forwarded-User": "kim", "X-Forwarded-Groups": "keepers", "X-Holdfast-Proxy": PROXY_SECRET}
-    async with httpx.AsyncClient(transport=transport, base_url=URL, headers=said) as client:
-        form = {"Origin": "https://evil.example", "Content-Type": "text/plain"}
-        assert (await client.post("/v1/datasets/other/close", headers=form)).status_code == 403
-        assert not service.datasets.get("other").guard.closed
-        assert (await client.get("/v1/datasets/other")).status_code == 200
-        page = {"X-Holdfast": "page"}
-        assert (await client.post("/v1/datasets/other/close", headers=page)).status_code == 200
+    headers = {
+        "X-Forwarded-User": "kim",
+        "X-Forwarded-Groups": "keepers",
+        "X-Holdfast-Proxy": PROXY_SECRET,
+    }
+    async with httpx.AsyncClient(transport=transport, base_url=URL, headers=headers) as client:
+        path = "/v1/datasets/other/archive"
+        for browser in ({"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "none"}):
+            refused = await client.post(path, data={"a": "b"}, headers=browser)
+            assert refused.status_code == 403, browser
+        assert service.datasets.states.of("other") is None
+        assert (await client.get("/v1/me", headers={"Origin": "https://evil.example"})).status_code == 200
+        page = {"Origin": URL, "X-Holdfast": "page"}
+        assert (await client.post(path, headers=page)).status_code == 200
+        # A program says so itself, or is refused too.
+        assert (await client.post("/v1/datasets/other/unarchive")).status_code == 403
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("header", ["X-Forwarded-User", "X-Forwarded-Groups"])
+async def test_a_header_that_came_twice_is_not_believed(serving, header):
+    """A proxy that appends its header to one of the client's would let the client say who it is."""
+    _, transport = serving
+    headers = [
+        (header, "keepers"),
+        ("X-Forwarded-User", "bob"),
+        ("X-Forwarded-Groups", "analysts"),
+        ("X-Holdfast-Proxy", PROXY_SECRET),
+    ]
+    async with httpx.AsyncClient(transport=transport, base_url=URL) as client:
+        reply = await client.get("/v1/me", headers=headers)
+    assert reply.status_code == 401
+    assert "twice" in reply.json()["detail"]
+
+
+@pytest.mark.anyio
+async def test_a_provider_that_hangs_keeps_nobody_waiting_but_those_who_sign_in(serving, monkeypatch):
+    """Each of them had a thread of the service, without a token, until there were none left."""
+    service, transport = serving
+    token, _ = service.tokens.issue("ann", role="analyst")
+    over, asked = Event(), []
+
+    def hanging(address):
+        asked.append(address)
+        over.wait(30)
+        raise httpx.ConnectTimeout("away")
+
+    monkeypatch.setattr(service.sign_in.provider, "_get", hanging)
+    async with httpx.AsyncClient(transport=transport, base_url=URL) as client:
+        waiting = [asyncio.create_task(client.get("/v1/sign-in/start")) for _ in range(150)]
+        await wait_on_loop(lambda: asked)
+        headers = {"Authorization": f"Bearer {token}"}
+        try:
+            async with asyncio.timeout(10):
+                reply = await client.get("/v1/datasets/people", headers=headers)
+        finally:
+            over.set()
+        replies = await asyncio.gather(*waiting)
+    assert reply.status_code == 200
+    assert {reply.status_code for reply in replies} == {503}
+    assert len(asked) == 1  # The others do not wait for the same provider again.
 
 
 @pytest.mark.anyio

@@ -84,3 +84,20 @@ def test_the_route_says_the_same_whatever_the_protected_rows_hold(service, perso
 def test_only_those_who_may_look_at_training_rows_see_them(person):
     assert person("auditor")("GET", "/datasets/people/columns").status_code == 403
     assert person("analyst", "eve", dataset="other")("GET", "/datasets/people/columns").status_code == 404
+
+
+def test_the_columns_of_an_epoch_are_read_once(service, person, monkeypatch):
+    """Each request about an epoch by its number read the training rows again."""
+    calls = []
+
+    def counted(*arguments, **options):
+        calls.append(arguments)
+        return column_data(*arguments, **options)
+
+    monkeypatch.setattr("holdfast.registry._datasets.column_data", counted)
+    owner = person("owner")
+    first = owner("GET", "/datasets/people@1/columns").json()
+    service.administration.change_terms(service.tokens.all()[0], "people", rate=77)
+    assert owner("GET", "/datasets/people@1/columns").json() == first
+    assert owner("GET", "/datasets/people/columns").json() == first
+    assert len(calls) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -109,6 +110,16 @@ def test_categories_and_texts_that_are_too_long():
     long = table.assign(prediction="x" * 20_000).to_parquet(index=False)
     with pytest.raises(QueryRejected, match="a text of 20,000 bytes"):
         read_predictions(PARQUET, long, ids=4, text=True)
+
+
+@pytest.mark.parametrize("value", [[0] * 10_000, {"a": 1}, b"x" * 9_000])
+def test_columns_that_are_no_predictions_are_not_read(value):
+    """A few kilobytes of lists were hundreds of megabytes in the service."""
+    buffer = io.BytesIO()
+    pd.DataFrame({"id": range(2_000), "prediction": [value] * 2_000}).to_parquet(buffer, index=False)
+    assert len(buffer.getvalue()) < 100_000
+    with pytest.raises(QueryRejected, match="a column of lists, records or bytes"):
+        read_predictions(PARQUET, buffer.getvalue(), ids=2_000, text=False)
 
 
 def test_a_body_is_the_same_wherever_it_is_parsed():

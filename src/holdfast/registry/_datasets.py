@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from contextvars import Context
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from threading import RLock
 from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
 
 from holdfast.engines import open_rows, shown
 from holdfast.errors import HoldfastError, InvalidArgument, QueryRejected
@@ -46,6 +47,9 @@ CREATE TABLE IF NOT EXISTS [datasets] (
 ) STRICT;
 """
 _log = logging.getLogger("holdfast.server")
+_MOST_DROPPED = 8
+# A dataset has other objects after each change of its terms, and for each request about one epoch.
+_columns: WeakKeyDictionary[Guard, list[dict[str, Any]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -147,11 +151,15 @@ class Dataset:
         self.policy.require_reporter(person)
         return self.guard.report(questions, asker=Asker(person.account))
 
-    @cached_property
+    @property
     def columns(self) -> list[dict[str, Any]]:
         """The columns, with what the training rows show of each. These rows never change, so they are read
         only once."""
-        return column_data(self.guard.schema, self.guard.training_rows(), pictures=True)
+        columns = _columns.get(self.guard)
+        if columns is None:
+            columns = column_data(self.guard.schema, self.guard.training_rows(), pictures=True)
+            _columns[self.guard] = columns
+        return columns
 
     @property
     def training_rows(self) -> int:
@@ -199,7 +207,8 @@ class Datasets:
         self._opening: dict[str, RLock] = {}
         self._open: dict[str, Dataset] = {}
         self._current: set[str] = set()  # The datasets of which every epoch is open.
-        self._dropped: list[Dataset] = []  # No longer served, but a question may still be running.
+        # No longer served. A question may still be running, and the last one to use them lets them go.
+        self._dropped: WeakSet[Guard | Book] = WeakSet()
         self._changes = -1
         self._database = places.store("datasets")
         self._database.make(DATASETS_SCHEMA)
@@ -365,11 +374,16 @@ class Datasets:
         return self._places.book(book_name)
 
     def drop(self, name: str) -> None:
-        """Remove a dataset whose state has changed. Questions that are running are still answered."""
+        """Remove a dataset whose state has changed. Questions that are running are still answered. What it
+        had open is closed with its last reference. Guards refer to themselves, so that takes a collection."""
         with self._lock:
             self._current.discard(name)
             if name in self._open:
-                self._dropped.append(self._open.pop(name))
+                for epoch in self._open.pop(name).epochs:
+                    self._dropped |= {epoch.guard, epoch.book}
+            several = len(self._dropped) > _MOST_DROPPED
+        if several:
+            gc.collect()
 
     def apply_terms(self, name: str) -> None:
         """Apply the terms that the books of a dataset state, here and in every other process."""
@@ -413,8 +427,8 @@ class Datasets:
     def close(self) -> None:
         """Close every book."""
         with self._lock:
-            for dataset in (*self._open.values(), *self._dropped):
-                dataset.close()
+            for opened in (*self._open.values(), *self._dropped):
+                opened.close()
             self._database.close()
 
     def _opening_of(self, name: str) -> RLock:

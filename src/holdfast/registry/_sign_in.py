@@ -42,6 +42,8 @@ from typing import Any
 
 import httpx
 from authlib.integrations.httpx_client import OAuth2Client
+from authlib.oauth2.rfc6749.parameters import prepare_grant_uri
+from authlib.oauth2.rfc7636 import create_s256_code_challenge
 from itsdangerous import BadData, URLSafeTimedSerializer
 from joserfc import jwt
 from joserfc.errors import JoseError
@@ -102,14 +104,19 @@ class Provider:
         return cls(issuer, str(table["client_id"]), secret, str(table.get("scopes", cls.scopes)))
 
     def address(self, return_url: str, *, state: str, nonce: str, verifier: str) -> str:
-        """Where to send a browser that wants to sign in."""
-        with self._client(return_url) as client:
-            address, _ = client.create_authorization_url(
-                self._addresses_and_keys()[0]["authorization_endpoint"],
-                state=state,
-                nonce=nonce,
-                code_verifier=verifier,
-            )
+        """Where to send a browser that wants to sign in. It takes no client, whose certificates take 20 ms to
+        load: anybody may ask."""
+        address = prepare_grant_uri(
+            self._addresses_and_keys()[0]["authorization_endpoint"],
+            self.client_id,
+            "code",
+            return_url,
+            self.scopes,
+            state,
+            nonce=nonce,
+            code_challenge=create_s256_code_challenge(verifier),
+            code_challenge_method="S256",
+        )
         return str(address)
 
     def claims(self, code: str, return_url: str, *, nonce: str, verifier: str) -> dict[str, Any]:
@@ -158,7 +165,6 @@ class Provider:
             self.secret,
             redirect_uri=return_url,
             scope=self.scopes,
-            code_challenge_method="S256",
             token_endpoint_auth_method="client_secret_basic" if self.secret else "none",
             timeout=_PROVIDER_SECONDS,
             follow_redirects=False,
@@ -194,7 +200,7 @@ class Provider:
 COOKIE = "holdfast_session"
 STATE_COOKIE = "holdfast_sign_in"
 PAGE_HEADER = "x-holdfast"
-"""Requests of a session that change something carry it: no other site can make a browser send it."""
+"""Requests of a browser that change something carry it: no other site can make a browser send it."""
 
 _PROXY_HEADER = "x-holdfast-proxy"
 _STATE_SECONDS = 600
@@ -252,6 +258,9 @@ class Proxy:
         sent_secret = headers.get(_PROXY_HEADER, "")
         if not sent_secret or not hmac.compare_digest(sent_secret.encode(), self.secret.encode()):
             return None
+        names = [header for header, _ in headers.items() if header in (self.name, self.groups)]
+        if len(names) != len(set(names)):  # One is the proxy's, and one may be the client's.
+            raise Refused("A header that says who signs in came twice. The proxy must send each once.")
         name = headers.get(self.name, "")
         groups = [group.strip() for group in headers.get(self.groups, "").split(",")]
         return {"sub": name, "groups": [group for group in groups if group]} if name else None

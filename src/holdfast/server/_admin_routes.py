@@ -6,12 +6,11 @@ Every change is a line of a book.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-import anyio
-import anyio.to_thread
+from anyio import to_thread
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse, StreamingResponse
@@ -73,25 +72,11 @@ async def ways(service: TheService) -> dict[str, Any]:
     return {"provider": sign_in is not None and sign_in.provider is not None}
 
 
-# How many requests may wait for the provider at a time. Anybody may send them, so they take no thread of
-# those that ask something.
-_AT_PROVIDER = 8
-_Reply = TypeVar("_Reply")
-
-
-async def _at_provider(request: Request, call: Callable[..., _Reply], *arguments: str) -> _Reply:
-    """Call what waits for the provider in a thread."""
-    state = request.app.state
-    if not hasattr(state, "at_provider"):
-        state.at_provider = anyio.CapacityLimiter(_AT_PROVIDER)
-    return await anyio.to_thread.run_sync(call, *arguments, limiter=state.at_provider)
-
-
 @router.get("/sign-in/start", include_in_schema=False)
 async def start(request: Request, service: TheService) -> Response:
     """Send the browser to the provider."""
     sign_in = _required(service)
-    address, cookie = await _at_provider(request, sign_in.begin)
+    address, cookie = await to_thread.run_sync(sign_in.begin, limiter=request.app.state.sign_in_threads)
     reply = RedirectResponse(address, status_code=303)
     # The browser comes back from another site, which does not send a stricter cookie.
     reply.set_cookie(
@@ -109,9 +94,10 @@ async def start(request: Request, service: TheService) -> Response:
 @router.get("/sign-in/back", include_in_schema=False)
 async def back(request: Request, service: TheService, state: _Text = "", code: _Text = "") -> Response:
     """Begin the session of a person who comes back from the provider."""
-    sign_in = _required(service)
-    kept = request.cookies.get(STATE_COOKIE, "")
-    session = await _at_provider(request, sign_in.finish, kept, state, code)
+    sign_in, cookie = _required(service), request.cookies.get(STATE_COOKIE, "")
+    session = await to_thread.run_sync(
+        sign_in.finish, cookie, state, code, limiter=request.app.state.sign_in_threads
+    )
     reply = RedirectResponse("/", status_code=303)
     reply.delete_cookie(STATE_COOKIE, path="/v1/sign-in")
     reply.set_cookie(COOKIE, session, path="/", secure=sign_in.secure, httponly=True, samesite="strict")

@@ -23,7 +23,7 @@ import secrets
 import time
 from array import array
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -35,7 +35,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.errors import HoldfastError
-from holdfast.registry import ROUTES, Person, Service, TooMany
+from holdfast.registry import ROUTES, Person, Refused, Service, TooMany
+from holdfast.server._observation import refusals_here
 from holdfast.server._routing import KNOWN, PERSON, identify, problem, problem_of
 from holdfast.server._short_way import AskedRoute, Gathering, PlainQuestion, plain_question
 
@@ -297,20 +298,28 @@ class Turns:
         self._places: dict[str, _Place] = {}
 
     @asynccontextmanager
-    async def turn(self, name: str, person: str) -> AsyncIterator[None]:
-        """Wait for a turn at a place and hold it. Raises :class:`Busy` if the queue is full."""
-        place = self._places.setdefault(name, _Place())
-        try:
-            await self._begin(place, person)
-            try:
-                yield
-            finally:
+    async def turn(self, name: str, person: str) -> AsyncIterator[Callable[[], None]]:
+        """Wait for a turn at a place and hold it. Raises :class:`Busy` if the queue is full. Gives a function
+        that ends the turn early: sending a reply needs no turn."""
+        place, held = self._places.setdefault(name, _Place()), False
+
+        def end() -> None:
+            nonlocal held
+            if held:
+                held = False
                 place.running -= 1
                 self._running -= 1
                 self._wake()
+            # After an early end, another place can have the name.
+            if self._places.get(name) is place and not place.running and not place.waiting:
+                del self._places[name]
+
+        try:
+            await self._begin(place, person)
+            held = True
+            yield end
         finally:
-            if not place.running and not place.waiting:
-                self._places.pop(name, None)
+            end()
 
     async def _begin(self, place: _Place, person: str) -> None:
         limits = self._limits
@@ -353,12 +362,21 @@ class Turns:
 
 _CLOSE = {"Connection": "close"}
 _WRITING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-# Refused requests cost their sender nothing, so they are counted. Long ones take longer to refuse.
-_REJECTED = frozenset({400, 404, 422})
+# Refused requests cost their sender nothing, so they are counted. Long ones take longer to refuse. A question
+# beyond a share or a rate is prepared before it is refused.
+_REJECTED = frozenset({400, 403, 404, 409, 410, 422, 429})
 _BYTES_A_TOKEN = 1_024
 _MOST_OF_UPLOAD = 64 * _KB
 # A person may have so many requests at a time that are longer than this.
 _LONG, _MOST_LONG = 2 * _KB, 2
+# Replies that go through a whole book or table, and can be large.
+_LONG_READS = re.compile(
+    r"/v1/(datasets/[^/]+/(certificate|columns|history|ledger|train|verify)"
+    r"|boards/[^/]+/(ids|submissions)|gates/[^/]+/(book|tasks|verdicts)|administration(/ledger)?)"
+)
+_PIECE = 256 * _KB
+# When the person of a request was identified, and how long that holds.
+_IDENTIFIED, _TRUSTED_SECONDS = "holdfast.identified", 1.0
 
 
 class _TooLarge(Exception):
@@ -394,13 +412,14 @@ class Admission:
         self._turns = Turns(limits)
         self._free = FreeRate(limits.free_per_minute)
         self._held_bytes = _HeldBytes(limits.body_bytes)
-        self._long: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._long: WeakValueDictionary[tuple[str, bool], asyncio.Semaphore] = WeakValueDictionary()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         path: str = scope["path"]
+        send = _in_pieces(send)
         headers = Headers(scope=scope)
         person: Person | None = None
         if needs_token(path):
@@ -409,7 +428,7 @@ class Admission:
             except KNOWN as error:
                 await problem_of(error, headers=_CLOSE)(scope, receive, send)
                 return
-            scope[PERSON] = person
+            scope[PERSON], scope[_IDENTIFIED] = person, asyncio.get_running_loop().time()
         most = largest_body(scope["method"], path) if person is not None else 0
         if (response := self._refused_by_length(headers, most)) is not None:
             await response(scope, receive, send)
@@ -478,14 +497,17 @@ class Admission:
         async def send_and_note(message: Message) -> None:
             nonlocal status
             status = message.get("status", status)
+            if message["type"] == "http.response.body":
+                end_turn()  # The work is done, and a client may take its time to read.
             await send(message)
 
         try:
-            async with self._one_of_few(person, body):
+            async with self._one_of_few(person, scope, body):
                 if taken_before:  # If somebody sends many at once, most are refused before they are parsed.
                     self._free.require(person.account)
                     self._free.take(person.account, tokens)
-                async with self._turns.turn(place_of(scope["path"]), person.account):
+                async with self._turns.turn(place_of(scope["path"]), person.account) as end_turn:
+                    person = await self._still(scope, person)
                     if question is not None:
                         reply = await self._reply(question, person)
                         await reply(scope, receive, send_and_note)
@@ -494,18 +516,33 @@ class Admission:
         except TooMany as refusal:
             await _too_many(refusal)(scope, receive, send)
             return
+        except Refused as refusal:
+            await problem_of(refusal, headers=_CLOSE)(scope, receive, send)
+            return
         except Busy as busy:
             status = 503
             await _busy(busy)(scope, receive, send)
-        free = status in _REJECTED or (status != 503 and scope["path"].endswith("/preview"))
+        refusals = refusals_here()  # Of a batch, whose status is 200.
+        free = status in _REJECTED or refusals > 0 or (status != 503 and scope["path"].endswith("/preview"))
         if free != taken_before:  # Take the tokens now, or give them back.
             self._free.take(person.account, tokens if free else -tokens)
+        if refusals:
+            self._free.take(person.account, refusals)
 
-    def _one_of_few(self, person: Person, body: bytes) -> AbstractAsyncContextManager[Any]:
-        """Wait until few other long requests of this person run: they take long to parse."""
-        if len(body) <= _LONG:
+    async def _still(self, scope: Scope, person: Person) -> Person:
+        """The person as they are now, if the body or the turn of their request took a while to come: a token
+        that was revoked meanwhile has ended."""
+        if asyncio.get_running_loop().time() - scope[_IDENTIFIED] > _TRUSTED_SECONDS:
+            person = scope[PERSON] = await identify(self._service, Headers(scope=scope), scope["method"])
+        return person
+
+    def _one_of_few(self, person: Person, scope: Scope, body: bytes) -> AbstractAsyncContextManager[Any]:
+        """Wait until few other long requests of this person run: they take long to parse, or have long
+        replies. A reply counts until the client has read it, because it is kept in memory until then."""
+        reads = scope["method"] == "GET"
+        if not (_has_long_reply(scope) if reads else len(body) > _LONG):
             return nullcontext()
-        return self._long.setdefault(person.account, asyncio.Semaphore(_MOST_LONG))
+        return self._long.setdefault((person.account, reads), asyncio.Semaphore(_MOST_LONG))
 
     async def _reply(self, question: PlainQuestion, person: Person) -> Response:
         """The reply of the dataset's home worker, or else of this worker."""
@@ -545,6 +582,12 @@ class Admission:
             if counted:
                 self._held_bytes.add(account, -arrived)
             raise
+
+
+def _has_long_reply(scope: Scope) -> bool:
+    """Whether the reply to a GET takes long to compute, or can be large."""
+    forecast = b"after=" in scope.get("query_string", b"")
+    return forecast or _LONG_READS.fullmatch(scope["path"]) is not None
 
 
 def _tokens(method: str, most: int, body: bytes) -> float:
@@ -617,3 +660,20 @@ def _too_many(refusal: TooMany) -> Any:
 
 def _busy(busy: Busy) -> Any:
     return problem(503, "busy", str(busy), wait=busy.wait)
+
+
+def _in_pieces(send: Send) -> Send:
+    """A ``send`` that gives a long body to the server in pieces, each when the client has read most of the
+    one before. The server would keep a copy of what is not read yet."""
+
+    async def send_pieces(message: Message) -> None:
+        body = message.get("body", b"")
+        if len(body) <= _PIECE:
+            await send(message)
+            return
+        more = message.get("more_body", False)
+        for start in range(0, len(body), _PIECE):
+            end = start + _PIECE
+            await send({**message, "body": body[start:end], "more_body": more or end < len(body)})
+
+    return send_pieces

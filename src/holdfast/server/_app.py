@@ -24,6 +24,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+import anyio
 import anyio.to_thread
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
@@ -247,6 +248,8 @@ def _add_description_route(app: FastAPI) -> None:
 
 # For the page and for answers that are sent in blocks.
 _SPARE_THREADS = 16
+# Signing in waits for the provider, and needs no token. So it has threads of its own.
+_SIGN_IN_THREADS = 4
 
 
 # The framework's own telemetry would export exact times, and messages and tracebacks of errors, which may
@@ -311,6 +314,7 @@ def create_app(
         dependencies=[Depends(authorize)],
     )
     app.state.service = service
+    app.state.sign_in_threads = anyio.CapacityLimiter(_SIGN_IN_THREADS)
     app.add_middleware(Admission, service=service, limits=limits, gathering=gathering, neighbours=neighbours)
     install_problems(app)
 

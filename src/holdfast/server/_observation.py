@@ -365,6 +365,12 @@ def count_outcomes(answers: int, refusals: int = 0) -> None:
         request.answers, request.refusals = answers, refusals
 
 
+def refusals_here() -> int:
+    """How many questions of the current request were refused, if its reply is not one answer."""
+    request = _current.get()
+    return 0 if request is None else request.refusals
+
+
 def count_new(answers: int) -> None:
     """Count new answers that were recorded for the current request."""
     request = _current.get()

@@ -388,6 +388,7 @@ def _parquet(content: bytes, most_rows: int) -> Any:
     file = parquet.ParquetFile(io.BytesIO(content))
     _require_columns(file.metadata.num_columns)
     _require_rows(file.metadata.num_rows, most_rows)
+    _require_plain(file.schema_arrow)
     batches, rows = [], 0
     for batch in file.iter_batches(batch_size=_ROWS_A_PIECE, use_threads=False):
         rows += batch.num_rows
@@ -406,6 +407,21 @@ def _parquet(content: bytes, most_rows: int) -> Any:
         else:
             _require_short(column)
     return table.to_pandas()
+
+
+def _require_plain(schema: Any) -> None:
+    """Refuse columns of lists, records or bytes. They are no predictions, and a few kilobytes can claim
+    hundreds of megabytes of them."""
+    from pyarrow import types
+
+    for field in schema:
+        kind = field.type.value_type if types.is_dictionary(field.type) else field.type
+        number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+        text = types.is_string(kind) or types.is_large_string(kind)
+        if not (number or text or types.is_boolean(kind) or types.is_temporal(kind) or types.is_null(kind)):
+            raise QueryRejected(
+                "The submission has a column of lists, records or bytes; send id and prediction.", asked=0.0
+            )
 
 
 def _require_short(texts: Any) -> None:
