@@ -389,7 +389,7 @@ _REGISTRATIONS = {
 _COPIED = {
     f"holdfast_{table}" for schema in _REGISTRATIONS.values() for table in re.findall(r"\[(\w+)\]", schema)
 }
-_MADE_ANEW = {f"holdfast_{table}" for table in ("sessions", "key", "changes")}
+_MADE_ANEW = {f"holdfast_{table}" for table in ("sessions", "key", "changes", "adopted")}
 
 
 @dataclass(frozen=True, repr=False)
