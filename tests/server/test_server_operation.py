@@ -11,7 +11,6 @@ import re
 import shutil
 import signal
 import socket
-import time
 import warnings
 from pathlib import Path
 from threading import Event, Thread
@@ -406,17 +405,19 @@ def test_a_slow_upload_does_not_hold_up_the_end(set_up, tmp_path):
         with socket.create_connection((place.host, place.port), timeout=30) as connection:
             head = f"POST /v1/imports HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {owner}\r\n"
             connection.sendall(f"{head}Content-Length: {60 * 10**6}\r\n\r\n".encode())
-            ended = Event()
+            ended, arriving = Event(), Event()
 
             def send():
                 with contextlib.suppress(OSError):
                     while not ended.wait(0.25):
                         connection.sendall(b"x" * 8_000)
+                        arriving.set()
 
             thread = Thread(target=send)
             thread.start()
             try:
-                time.sleep(1)
+                assert arriving.wait(30)
+                assert running.call("GET", "/live").status_code == 200  # The upload has begun by now.
                 running.process.send_signal(signal.SIGTERM)
                 assert running.process.wait(timeout=60) in (0, -signal.SIGTERM)
             finally:

@@ -21,7 +21,6 @@ from joserfc.jwk import RSAKey
 
 from holdfast.errors import HoldfastError, InvalidArgument
 from holdfast.registry import COOKIE, Refused, SignIn
-from holdfast.registry._sign_in import Provider
 from holdfast.server import Service, create_app
 
 URL = "http://127.0.0.1:8344"
@@ -207,10 +206,11 @@ class TestByProvider:
     async def test_a_provider_that_hangs_holds_up_nobody_else(self, serving, monkeypatch):
         """Anybody may begin a sign-in. So a hundred of them leave the threads to those who ask."""
         service, transport = serving
-        over, waited = threading.Event(), []
+        asked, over, waited = threading.Event(), threading.Event(), []
 
         def hang(address):
             waited.append(address)
+            asked.set()
             over.wait(30)
             raise httpx.ReadTimeout("no answer")
 
@@ -228,8 +228,7 @@ class TestByProvider:
             for _ in range(120):
                 group.start_soon(begin)
             with anyio.move_on_after(20):
-                while not waited:
-                    await anyio.sleep(0.01)
+                await anyio.to_thread.run_sync(asked.wait, 20)
                 listed = await browser.service.get("/v1/datasets", headers=token)
             over.set()
         assert listed.status_code == 200
@@ -329,7 +328,7 @@ def test_an_answer_that_is_not_the_providers_is_refused(serving, monkeypatch, ch
 @pytest.mark.parametrize("called", ["https://id.example/town", "https://id.example/town/"])
 def test_an_issuer_may_end_with_a_slash(serving, monkeypatch, written, called):
     """Auth0 and Authentik call themselves so; the file may say it either way."""
-    provider = Provider.of({"issuer": written, "client_id": "holdfast", "url": URL})
+    provider = type(serving[0].sign_in.provider).of({"issuer": written, "client_id": "holdfast", "url": URL})
     honest = Forged(provider, iss=called)
     other = Forged(provider, iss="https://id.example/other/")
     keys = {"keys": [honest.key.as_dict(private=False)]}

@@ -201,7 +201,7 @@ def _run(
     config = uvicorn.Config(
         app,
         log_config=None,
-        http=protocol,  # type: ignore[arg-type]
+        http=protocol,
         ws="none",
         access_log=False,
         proxy_headers=False,
