@@ -17,6 +17,7 @@ from server_operated import operated, run
 
 from holdfast.errors import HoldfastError, InvalidArgument
 from holdfast.ledger import Book, Receipt, SigningKey, export, read_heads, verify
+from holdfast.registry import Refused
 from holdfast.server import Policy, Service, back_up, restore
 from waiting import wait_until
 
@@ -292,6 +293,24 @@ def test_no_rows_get_a_second_account_by_a_restore(set_up, tmp_path, database, o
             with pytest.raises(InvalidArgument, match="rows that are not registered yet"):
                 service.datasets.register("again", source, Policy())
         service.close()
+
+
+def test_tokens_that_were_deleted_from_the_database_do_not_come_back(home, tmp_path, database):
+    """The runbook empties the table after a theft. The restored folder still has the tokens in a file."""
+    import psycopg
+
+    stolen = owner_token(home)
+    restore(saved(home, tmp_path), tmp_path / "elsewhere", books=database)
+    service = Service(tmp_path / "elsewhere", books=database)
+    assert service.tokens.holder(stolen).role == "owner"
+    service.close()
+    with psycopg.connect(database) as connection:
+        connection.execute("DELETE FROM holdfast_tokens")
+    service = Service(tmp_path / "elsewhere", books=database)
+    assert service.tokens.all() == []
+    with pytest.raises(Refused):
+        service.tokens.holder(stolen)
+    service.close()
 
 
 def test_tables_that_are_not_found_are_listed(home, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import logging
@@ -12,7 +13,7 @@ import signal
 import socket
 import warnings
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 
 import httpx
 import pytest
@@ -391,6 +392,37 @@ def why_refused(text):
     except QueryRejected as refusal:
         return str(refusal)
     return ""
+
+
+def test_a_slow_upload_does_not_hold_up_the_end(set_up, tmp_path):
+    """It is fast enough for the limits, and would take half an hour."""
+    shutil.copytree(set_up, tmp_path / "home")
+    service = Service(tmp_path / "home")
+    owner, _ = service.tokens.issue("olga", role="owner")
+    service.close()
+    with operated(tmp_path / "home") as running:
+        place = httpx.URL(running.url)
+        with socket.create_connection((place.host, place.port), timeout=30) as connection:
+            head = f"POST /v1/imports HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {owner}\r\n"
+            connection.sendall(f"{head}Content-Length: {60 * 10**6}\r\n\r\n".encode())
+            ended, arriving = Event(), Event()
+
+            def send():
+                with contextlib.suppress(OSError):
+                    while not ended.wait(0.25):
+                        connection.sendall(b"x" * 8_000)
+                        arriving.set()
+
+            thread = Thread(target=send)
+            thread.start()
+            try:
+                assert arriving.wait(30)
+                assert running.call("GET", "/live").status_code == 200  # The upload has begun by now.
+                running.process.send_signal(signal.SIGTERM)
+                assert running.process.wait(timeout=60) in (0, -signal.SIGTERM)
+            finally:
+                ended.set()
+                thread.join()
 
 
 def test_the_guide_names_the_limits_that_hold(owner):

@@ -378,8 +378,8 @@ BACKUP = Kind("backup", "urn:holdfast:backup:1", 1)
 _SQLITE = b"SQLite format 3\x00"
 _BESIDE = ("-wal", "-shm", "-journal")
 _TRIES = 5
-# Tables that a service with books in PostgreSQL keeps in the database, and the files that they are copied to.
-# Sessions are left out. Digests of rows are in it: those of deleted and archived datasets are not made again.
+# Tables that a service keeps in the database of its books, and the files that they are copied to, without
+# sessions. No start could make the digests of the rows of deleted and archived datasets again.
 _REGISTRATIONS = {
     "tokens": TOKENS_SCHEMA,
     "datasets": DATASETS_SCHEMA + EPOCHS_SCHEMA + STATES_SCHEMA,
@@ -387,10 +387,8 @@ _REGISTRATIONS = {
     "gates": GATES_SCHEMA,
     "contents": CONTENTS_SCHEMA,
 }
-_COPIED = {
-    f"holdfast_{table}" for schema in _REGISTRATIONS.values() for table in re.findall(r"\[(\w+)\]", schema)
-}
-_MADE_ANEW = {f"holdfast_{table}" for table in ("sessions", "key", "changes")}
+_COPIED = {f"holdfast_{name}" for text in _REGISTRATIONS.values() for name in re.findall(r"\[(\w+)\]", text)}
+_MADE_ANEW = {f"holdfast_{table}" for table in ("sessions", "key", "changes", "adopted")}
 
 
 @dataclass(frozen=True, repr=False)

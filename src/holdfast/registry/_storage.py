@@ -207,11 +207,31 @@ def make_private(path: Path) -> None:
 
 def adopt(store: Store, path: Path, table: str, columns: Sequence[str]) -> None:
     """Copy what a file has into the table, if the table is empty: after a restore, or from an earlier version
-    that kept it in files. A crash in between leaves nothing, so that the next start copies all."""
+    that kept it in files. A crash in between leaves nothing, so that the next start copies all.
+
+    A table that ever had rows is left alone. So tokens that an operator deleted do not come back.
+    """
     if not store.remote or not path.is_file():
         return
-    if store.execute(f"SELECT 1 FROM [{table}] LIMIT 1").fetchone() is not None:
+    store.make(_ADOPTED_SCHEMA)
+    if store.execute("SELECT 1 FROM [adopted] WHERE name = ?", (table,)).fetchone() is not None:
         return
+    if store.execute(f"SELECT 1 FROM [{table}] LIMIT 1").fetchone() is None:
+        _copy(store, path, table, columns)
+    if store.execute(f"SELECT 1 FROM [{table}] LIMIT 1").fetchone() is not None:
+        store.execute("INSERT INTO [adopted] (name) VALUES (?) ON CONFLICT DO NOTHING", (table,))
+
+
+_ADOPTED_SCHEMA = """
+CREATE TABLE IF NOT EXISTS [adopted] (
+    name TEXT PRIMARY KEY
+) STRICT;
+"""
+# PostgreSQL takes at most 65,535 values with a statement.
+_MOST_VALUES = 60_000
+
+
+def _copy(store: Store, path: Path, table: str, columns: Sequence[str]) -> None:
     names, places = ", ".join(columns), ", ".join("?" * len(columns))
     rows = list(rows_of(path, f"SELECT {names} FROM {table} ORDER BY rowid"))
     most = _MOST_VALUES // len(columns)
@@ -220,10 +240,6 @@ def adopt(store: Store, path: Path, table: str, columns: Sequence[str]) -> None:
         values = ", ".join([f"({places})"] * len(some))
         statement = f"INSERT INTO [{table}] ({names}) VALUES {values} ON CONFLICT DO NOTHING"
         store.execute(statement, [value for row in some for value in row])
-
-
-# PostgreSQL takes at most 65,535 values with a statement.
-_MOST_VALUES = 60_000
 
 
 def rows_of(path: Path, statement: str) -> Iterator[tuple[Any, ...]]:

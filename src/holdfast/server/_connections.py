@@ -14,6 +14,7 @@ import contextlib
 import errno
 import ipaddress
 import logging
+import math
 import socket
 from collections import Counter
 from collections.abc import Callable
@@ -150,6 +151,7 @@ _NO_HTTP = (
     b"x-content-type-options: nosniff\r\nconnection: close\r\n"
 )
 _LOOK_EVERY = 0.5
+_SECONDS_AT_THE_END = 10.0
 # How many bytes of an answer a client must read in a second.
 _LEAST_READ = 256
 
@@ -169,6 +171,12 @@ class Connections:
         self._open: dict[Any, str] = {}
         self._by_address: Counter[str] = Counter()
         self._watch: asyncio.Task[None] | None = None
+        self._stopping_since = math.inf
+
+    def stop(self) -> None:
+        """The server is stopping. Clients that are slow to send or to read have ten seconds more; questions
+        that are being answered have the time they need."""
+        self._stopping_since = asyncio.get_running_loop().time()
 
     def enter(self, connection: object, address: str) -> bool:
         """Add a new connection; False if there is no room for it."""
@@ -213,7 +221,12 @@ class Connections:
         while self._open:
             await asyncio.sleep(_LOOK_EVERY)
             now = loop.time()
-            late = [connection for connection in self._open if connection.is_late(now, self.limits)]
+            hurried = now - self._stopping_since > _SECONDS_AT_THE_END
+            late = [
+                connection
+                for connection in self._open
+                if connection.is_late(now, self.limits) or (hurried and connection.waits_for_client)
+            ]
             for connection in late:
                 self.leave(connection)
                 connection.transport.abort()
@@ -252,9 +265,11 @@ def connections_here(per_address: int) -> int:
     return wanted if soft == resource.RLIM_INFINITY else max(16, min(wanted, soft // 2))
 
 
-def watched_protocol(limits: Limits, counts: SharedCounts | None = None) -> type[asyncio.Protocol]:
-    """Uvicorn's HTTP protocol with a watch over its connections: the ``http`` of a ``uvicorn.Config``.
-    ``counts`` are shared with the other processes of the service, where there are any."""
+def watched_protocol(
+    limits: Limits, counts: SharedCounts | None = None
+) -> tuple[type[asyncio.Protocol], Connections]:
+    """Uvicorn's HTTP protocol with a watch over its connections: the ``http`` of a ``uvicorn.Config``, and
+    the watch. ``counts`` are shared with the other processes of the service, where there are any."""
     try:
         from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol as Protocol
     except ImportError:
@@ -275,6 +290,12 @@ def watched_protocol(limits: Limits, counts: SharedCounts | None = None) -> type
         def awaits_header(self) -> bool:
             """Whether no request of this connection is being answered."""
             return self.cycle is None or bool(self.cycle.response_complete)
+
+        @property
+        def waits_for_client(self) -> bool:
+            """Whether a body is arriving, or an answer is being read."""
+            arriving = not self.awaits_header and bool(self.cycle.more_body)
+            return arriving or self.transport.get_write_buffer_size() > 0
 
         def is_late(self, now: float, limits: Limits) -> bool:
             """Whether the client has kept this connection too long without progress."""
@@ -326,4 +347,4 @@ def watched_protocol(limits: Limits, counts: SharedCounts | None = None) -> type
             self._unread = None  # Most of what was written before has been read.
             super().resume_writing()
 
-    return Watched
+    return Watched, connections

@@ -160,7 +160,8 @@ def _run(
     import uvicorn
 
     draining = Event()
-    protocol: Callable[..., asyncio.Protocol] = watched_protocol(limits, counts)
+    protocol: Callable[..., asyncio.Protocol]
+    protocol, connections = watched_protocol(limits, counts)
 
     class Announced(uvicorn.Server):
         stopping = False
@@ -179,6 +180,7 @@ def _run(
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             if self.entrance is not None:
                 self.entrance.close()
+            connections.stop()
             await super().shutdown(sockets)
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -199,7 +201,7 @@ def _run(
     config = uvicorn.Config(
         app,
         log_config=None,
-        http=protocol,  # type: ignore[arg-type]
+        http=protocol,
         ws="none",
         access_log=False,
         proxy_headers=False,
