@@ -184,7 +184,7 @@ def test_a_long_account_starts_from_its_checkpoint_and_forgets_nothing(path, mon
     guard = Guard(table(), ledger=Book(path, key=key))
     answers = [guard.share(f"x > {i / 20}") for i in range(1, 20)]
     spent, left = guard.spent, guard.left
-    assert len(guard._answering._at_hand) <= 4
+    assert len(guard._answering._recent) <= 4
     assert guard.history == tuple(answers)
     guard.close()
     assert kinds(path).count("checkpoint") == 3

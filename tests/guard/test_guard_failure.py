@@ -313,7 +313,7 @@ def test_a_constant_in_place_of_a_failure_has_neither_the_tail_nor_the_sensitivi
         guard = Guard({"x": np.zeros(rows)}, strategy=strategy, queries=60)
         prepared = guard._strategy.prepare(guard._questions.read("share(x = 0)"), guard._session.account)
         # A value of 0 or 1 with this noise tells the label in nearly all cases.
-        assert prepared.whole.noise.scale < 0.2
+        assert prepared.calibrated.noise.scale < 0.2
 
 
 class Analyst:

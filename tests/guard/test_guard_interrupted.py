@@ -116,7 +116,7 @@ def test_asking_an_interrupted_question_with_another_guess_uses_the_reserved_pla
 ):
     with process(table, tmp_path / "book") as first:
         first.ask("share(x > 0.3, guess = 0.2)")
-    monkeypatch.setattr(Questions, "again", lambda questions, interrupted: None)
+    monkeypatch.setattr(Questions, "of_reservation", lambda questions, interrupted: None)
     again = Guard(table, ledger=tmp_path / "book")
     answer = again.ask("share(x > 0.3, guess = 0.7)")
     assert answer == Guard(table).ask("share(x > 0.3, guess = 0.2)")
