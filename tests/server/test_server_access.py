@@ -334,3 +334,11 @@ def test_a_store_that_is_away_is_a_problem_that_clients_know(client, owner, serv
     for method, path in (("GET", "/v1/me"), ("POST", "/v1/datasets/people/questions")):
         reply = client.request(method, path, headers={"Authorization": f"Bearer {owner.token}"})
         assert (reply.status_code, reply.json()["type"]) == (503, "urn:holdfast:service-store")
+
+
+def test_no_address_is_redirected_to_the_host_that_a_client_names(owner):
+    reply = owner.client.get(
+        "/v1/datasets/people/", headers={**owner.headers, "Host": "evil.example"}, follow_redirects=False
+    )
+    assert reply.status_code == 404
+    assert "location" not in reply.headers

@@ -122,6 +122,7 @@ def test_questions_are_counted_as_answered_cached_and_refused(running):
     assert now["holdfast_open_reservations", "people"] == 0
     assert now["holdfast_epochs", "people"] == now["holdfast_epochs", "other"] == 1
     assert now["holdfast_books_reachable",] == 1
+    assert now["holdfast_broken_datasets",] == 0
     route = "/v1/datasets/{name}/questions"
     assert grown("holdfast_requests_total", route, "POST", "200") == 2
     assert grown("holdfast_bytes_total", "sent") > 0
@@ -312,10 +313,13 @@ def test_a_broken_dataset_does_not_make_the_others_unready(set_up, tmp_path):
     home = tmp_path / "home"
     shutil.copytree(set_up, home)
     _forget(home, "other.parquet")
-    with operated(home, "--log-format", "json") as running:
+    port = free_port()
+    with operated(home, "--log-format", "json", "--metrics", f"127.0.0.1:{port}") as running:
+        running.metrics = f"http://127.0.0.1:{port}/metrics"
         reply = when_ready(running)
         assert "other" not in reply.text
         assert any("other cannot be opened" in line["event"] for line in running.lines())
+        assert scraped(running)["holdfast_broken_datasets",] == 1
 
 
 def test_a_service_without_books_or_disk_or_about_to_stop_is_not_ready(set_up, tmp_path):

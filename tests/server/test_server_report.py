@@ -120,7 +120,7 @@ def test_bad_terms_register_nothing(service, owner):
         ({"expect": 0}, "greater than or equal to 1"),
         ({"expect": "many"}, "number"),
         ({"promise": "some"}, "'all' or 'each'"),
-        ({"report": "auditor"}, "pattern"),
+        ({"report": "auditor"}, "'owner' or 'analyst'"),
         ({"expect": 5, "strategy": "grid-code", "queries": 5}, "expect"),
     ):
         body = {"name": "new", "source": source, "policy": policy}

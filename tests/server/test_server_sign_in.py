@@ -441,6 +441,7 @@ def test_two_people_have_two_names(tmp_path, file, one, other):
     ("change", "words"),
     [
         (lambda text: text.replace("http://localhost", "http://id.example"), "https"),
+        (lambda text: text.replace("http://localhost", "http://localhost.id.example"), "https"),
         (lambda text: text.replace(URL, "http://holdfast.example"), "https"),
         (lambda text: text.replace('role = "analyst"', 'role = "king"'), "role"),
         (lambda text: text.split("[[allow]]")[0], "allow"),

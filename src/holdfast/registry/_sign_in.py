@@ -39,6 +39,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 from authlib.integrations.httpx_client import OAuth2Client
@@ -58,9 +59,18 @@ _PROVIDER_SECONDS = 10.0
 _FACTS_SECONDS = 3_600.0  # how long the provider's addresses and keys are kept
 _AWAY_SECONDS = 5.0  # how long a provider that did not answer is not asked again
 _LEEWAY = 60
+_THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 _AWAY = "The provider does not answer, or not as it should. Try again."
 # Only signatures by a key pair: anyone with a shared secret could sign as the provider.
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
+
+
+def _is_protected(address: str) -> bool:
+    """Whether nobody can listen on the way to an address: it has https, or is on this machine."""
+    parts = urlsplit(address)
+    return bool(parts.hostname) and (
+        parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _THIS_MACHINE)
+    )
 
 
 class NoProvider(HoldfastError):
@@ -97,7 +107,7 @@ class Provider:
                 "oidc", f"a table of {', '.join(sorted(allowed_names))}", sorted(table), of="sign-in"
             )
         issuer = str(table["issuer"]).rstrip("/")
-        if not issuer.startswith(("https://", "http://127.0.0.1", "http://localhost")):
+        if not _is_protected(issuer):
             raise InvalidArgument("issuer", "an https address", issuer, of="sign-in")
         file = table.get("client_secret_file")
         secret = None if file is None else Path(str(file)).read_text(encoding="utf-8").strip()
@@ -292,7 +302,7 @@ class SignIn:
         self._name = str((oidc or {}).get("name_claim", "sub"))
         self._seconds = checks.real((oidc or {}).get("hours", 8), "hours", "(0, 720]", of="sign-in") * 3600
         self.url = str((oidc or {}).get("url", "")).rstrip("/")
-        if oidc is not None and not self.url.startswith(("https://", "http://127.0.0.1", "http://localhost")):
+        if oidc is not None and not _is_protected(self.url):
             raise InvalidArgument("url", "the https address of this service", self.url, of="sign-in")
         self._signer = URLSafeTimedSerializer(hashlib.sha256(b"holdfast sign-in\n" + key).digest())
 

@@ -50,11 +50,11 @@ class Readiness:
     """The checks of one service.
 
     ``checks`` maps a name to a function. It returns None, or what is wrong in words that anyone may read. An
-    exception counts as "failed".
+    exception counts as "failed". ``count_broken`` gets the number of datasets that cannot be opened.
     """
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def __init__(self, service: Service, count_broken: Callable[[int], None] = lambda number: None) -> None:
+        self._service, self._count_broken = service, count_broken
         self._draining = False
         self._opened: set[str] = set()
         self._broken: set[str] = set()
@@ -142,6 +142,7 @@ class Readiness:
                     _log.error("dataset %s cannot be opened: %s", name, error)
                 self._broken.add(name)
         self._broken &= names - self._opened
+        self._count_broken(len(self._broken))
         if self._broken and self._broken == names:
             return f"none of {len(names)} datasets can be opened; the log says more"
         return None
@@ -187,7 +188,7 @@ def _observe_requests(app: FastAPI, service: Service, tracing: Tracing) -> None:
     """Observe every request of an app, and add these routes. Call it after all other middleware is added, so
     that their replies also have a request id."""
     app.state.metrics = Metrics(lambda: service.places.all_books, counted=os.environ.get(COUNTED))
-    app.state.readiness = Readiness(service)
+    app.state.readiness = Readiness(service, app.state.metrics.broken.set)
     app.include_router(operator_router)
     app.add_middleware(Observation, observe=app.state.metrics.observe, tracing=tracing)
 
@@ -309,6 +310,7 @@ def create_app(
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,  # The address of a redirection would be the Host that the client sent.
         lifespan=_lifespan(limits, gathering, neighbours, tracing),
         telemetry=_NO_TELEMETRY,
         dependencies=[Depends(authorize)],

@@ -528,6 +528,12 @@ class Metrics:
             multiprocess_mode="min",
         )
         started.set(int(time.time()))
+        self.broken = Gauge(
+            "holdfast_broken_datasets",
+            "Datasets that could not be opened when readiness was last checked.",
+            registry=own_registry,
+            multiprocess_mode="max",
+        )
         self.registry.register(_Memory(counted))
         self.registry.register(_Books(books))
 
