@@ -115,7 +115,7 @@ def test_a_database_that_is_away_is_named_in_plain_words(cluster, tmp_path, monk
     monkeypatch.setattr(PostgresDatabase.run, "__kwdefaults__", {"patience": 1.0})
     service = Service(tmp_path, books=cluster.get_uri())
     control(cluster, "-m", "fast", "stop")
-    with pytest.raises(StoreError, match=r"written \(the database does not answer\)\. Look"):
+    with pytest.raises(StoreError, match=r"written \(the database does not answer\)\. Check"):
         service.tokens.all()
     service.close()
 

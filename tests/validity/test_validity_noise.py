@@ -70,7 +70,7 @@ def attack(rng: np.random.Generator, values: np.ndarray, k: int, tail: Tail, *, 
         function=len,
         tail=tail,
     )
-    whole = strategy.prepare(question, Account(FAILURE)).whole
+    whole = strategy.prepare(question, Account(FAILURE)).calibrated
     error = whole.error if noisy else tail.radius(FAILURE / k)
 
     def answer(value: np.ndarray) -> np.ndarray:
