@@ -6,17 +6,18 @@ import asyncio
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event
 
 import pytest
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 
 from holdfast.registry import Grant, Person
-from holdfast.server import _neighbours
+from holdfast.server import _neighbours, _short_way
 from holdfast.server._neighbours import Homes, Neighbours
 from holdfast.server._observation import Tracing, begin_request, count_new
 from holdfast.server._requests import AskBody
-from holdfast.server._short_way import PlainQuestion
-from waiting import wait_on_loop
+from holdfast.server._short_way import Gathering, PlainQuestion
+from waiting import wait_on_loop, wait_until
 
 ANN = Person(
     "id", "ann", "team", "analyst", "dataset:t", 10**10, also=(Grant("owner", "board:b"), Grant("x", "*"))
@@ -167,3 +168,33 @@ def test_no_socket_is_no_reason_to_stop(folder, caplog):
 
     asyncio.run(test())
     assert "takes no questions from others" in caplog.text
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("seconds", [0.0, pytest.param(60.0, marks=pytest.mark.xfail(raises=TimeoutError))])
+async def test_a_busy_dataset_leaves_its_thread_to_others(service, monkeypatch, seconds):
+    """One thread, and a dataset about which somebody always asks. It may not keep the thread for long."""
+    gathering = Gathering(service, 1)
+    busy, other = question(name="busy"), question(name="other")
+    begun, over = Event(), Event()
+
+    def replies(service, group):
+        begun.set()
+        # The next question is there before this one has its reply.
+        wait_until(lambda: over.is_set() or group[0].question is other or any(gathering._waiting.values()))
+        return [Response() for _ in group]
+
+    async def ask_on():
+        while not over.is_set():
+            await gathering.reply(busy, ANN)
+
+    monkeypatch.setattr(_short_way, "_replies", replies)
+    monkeypatch.setattr(_short_way, "_MOST_SECONDS", seconds)
+    tasks = [asyncio.create_task(ask_on()) for _ in range(3)]
+    try:
+        await wait_on_loop(begun.is_set)
+        async with asyncio.timeout(30 if seconds == 0.0 else 1):
+            await gathering.reply(other, ANN)
+    finally:
+        over.set()
+        await asyncio.gather(*tasks)

@@ -13,11 +13,13 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import NamedTuple
 
 from fastapi.concurrency import run_in_threadpool
@@ -33,6 +35,8 @@ from holdfast.server._routing import KNOWN, problem_of
 
 # An event loop, and the name of a dataset.
 _Place = tuple[asyncio.AbstractEventLoop, str]
+# A dataset keeps its thread no longer than this while others may wait for one.
+_MOST_SECONDS = 0.25
 _PATH = re.compile(r"/v1/datasets/([^/]+)/questions")
 
 
@@ -108,23 +112,39 @@ class Gathering:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="questions")
         # Waiting questions by event loop and dataset. A dataset is listed while a thread answers for it.
         self._waiting: dict[_Place, list[_Waiting]] = {}
+        self._lock = Lock()
 
     async def reply(self, question: PlainQuestion, person: Person) -> Response:
         """The reply to a question, once there is one."""
         loop = asyncio.get_running_loop()
         waiting, place = _Waiting(question, person, loop.create_future()), (loop, question.name)
-        if place in self._waiting:
-            self._waiting[place].append(waiting)
-        else:
-            self._begin(place, [waiting])
+        with self._lock:
+            others = self._waiting.get(place)
+            if others is None:
+                self._waiting[place] = []
+            else:
+                others.append(waiting)
+        if others is None:
+            self._threads.submit(self._answer, place, [waiting])
         return await waiting.reply
 
-    def _begin(self, place: _Place, group: list[_Waiting]) -> None:
-        self._waiting[place] = []
-        self._threads.submit(self._answer, place, group)
-
     def _answer(self, place: _Place, group: list[_Waiting]) -> None:
-        """Answer a group in a thread, and hand its replies to the event loop."""
+        """Answer a group in a thread, and then the questions that came meanwhile. The thread takes them
+        itself: the event loop would let it wait."""
+        end = time.monotonic() + _MOST_SECONDS
+        while True:
+            self._answer_group(place[0], group)
+            with self._lock:
+                group = self._waiting.pop(place)
+                if not group:
+                    return
+                self._waiting[place] = []
+            if time.monotonic() >= end:  # Other datasets may wait for a thread.
+                self._threads.submit(self._answer, place, group)
+                return
+
+    def _answer_group(self, loop: asyncio.AbstractEventLoop, group: list[_Waiting]) -> None:
+        """Answer a group, and hand its replies to the event loop."""
         replies: list[Response | BaseException]
         try:
             work = group[0].context.copy().run  # Each context is entered again, for its own answer.
@@ -132,17 +152,12 @@ class Gathering:
         except BaseException as error:  # Nobody waits for ever.
             replies = [error] * len(group)
         with suppress(RuntimeError):  # The event loop has ended, and nobody waits any more.
-            place[0].call_soon_threadsafe(self._settle, place, group, replies)
+            loop.call_soon_threadsafe(_settle, group, replies)
 
-    def _settle(
-        self, place: _Place, group: list[_Waiting], replies: Sequence[Response | BaseException]
-    ) -> None:
-        for waiting, reply in zip(group, replies, strict=True):
-            waiting.settle(reply)
-        if following := self._waiting[place]:
-            self._begin(place, following)
-        else:
-            del self._waiting[place]
+
+def _settle(group: list[_Waiting], replies: Sequence[Response | BaseException]) -> None:
+    for waiting, reply in zip(group, replies, strict=True):
+        waiting.settle(reply)
 
 
 def _replies(service: Service, group: Sequence[_Waiting]) -> list[Response | Exception]:
