@@ -419,7 +419,6 @@ class Admission:
             await self._app(scope, receive, send)
             return
         path: str = scope["path"]
-        send = _in_pieces(send)
         headers = Headers(scope=scope)
         person: Person | None = None
         if needs_token(path):
@@ -434,7 +433,7 @@ class Admission:
             await response(scope, receive, send)
             return
         if person is None:
-            await self._app(scope, _empty_body, send)
+            await self._app(scope, _empty_body, _in_pieces(send))
             return
         if scope["method"] in _WRITING:
             try:
@@ -512,7 +511,7 @@ class Admission:
                         reply = await self._reply(question, person)
                         await reply(scope, receive, send_and_note)
                     else:
-                        await self._app(scope, _replayed(body, receive), send_and_note)
+                        await self._app(scope, _replayed(body, receive), _in_pieces(send_and_note))
         except TooMany as refusal:
             await _too_many(refusal)(scope, receive, send)
             return
