@@ -35,7 +35,7 @@ from holdfast.server._routing import KNOWN, problem_of
 
 # An event loop, and the name of a dataset.
 _Place = tuple[asyncio.AbstractEventLoop, str]
-# A dataset keeps its thread no longer than this while others may wait for one.
+# A dataset gives its thread back after this time, because other datasets may wait for a thread.
 _MOST_SECONDS = 0.25
 _PATH = re.compile(r"/v1/datasets/([^/]+)/questions")
 
